@@ -1,0 +1,1 @@
+"""The test kit that ships with chatfold."""

@@ -1,0 +1,1 @@
+"""What may happen: the machine, commands to events, invariants, audit, diagrams. Pure."""

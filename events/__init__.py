@@ -1,0 +1,1 @@
+"""What happened: vocabulary, stored form, state and its reducer, replay. Pure."""

@@ -1,0 +1,1 @@
+"""What happens next: decision, prompt, providers, tools, runner, worker."""

@@ -1,0 +1,1 @@
+"""Where it is kept: append with fences, leases, hints, migrations. I/O."""
