@@ -1,0 +1,102 @@
+"""Content: what people and models read, kept apart from the facts that fold and decision read.
+
+A field of type :class:`Content` holds text, tool arguments, tool results, file bytes and names, error messages or titles. The codec takes
+these values out of the event, so that a log without its content still folds to the same state. What a content field says in the facts is its
+place in the event's content list and its size; reading a value that was not loaded or was erased raises :class:`ContentUnavailable`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, TypeAlias, final
+
+import msgspec
+
+from events.errors import ContentUnavailable
+
+Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+"""What a content value may be: text, or plain JSON data."""
+
+
+class Absent(Enum):
+    """Why a content has no value."""
+
+    NOT_LOADED = "not loaded"
+    ERASED = "erased"
+
+
+@final
+class Content:
+    """A value that people and models read, or the place where it was.
+
+    Args:
+        value: The text or JSON data; an :class:`Absent` where it is not at hand.
+        size: Bytes of the value: UTF-8 bytes of a text, bytes of the JSON encoding of anything else. Computed when a value is given.
+
+    Raises:
+        UnicodeEncodeError: The text holds a lone surrogate (``events.values`` checks and repairs before).
+    """
+
+    __slots__ = ("_value", "size")
+
+    size: int
+
+    def __init__(self, value: Json | Absent, size: int | None = None) -> None:
+        self._value: Final = value
+        if size is None:
+            size = 0 if isinstance(value, Absent) else size_of(value)
+        self.size = size
+
+    @property
+    def available(self) -> bool:
+        """Whether the value is at hand."""
+        return not isinstance(self._value, Absent)
+
+    @property
+    def erased(self) -> bool:
+        """Whether the value was erased from the log."""
+        return self._value is Absent.ERASED
+
+    @property
+    def value(self) -> Json:
+        """The value.
+
+        Raises:
+            ContentUnavailable: It was not loaded, or it was erased.
+        """
+        if isinstance(self._value, Absent):
+            raise ContentUnavailable(self._value.value)
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """The value where it is a text.
+
+        Raises:
+            ContentUnavailable: It was not loaded, or it was erased.
+            TypeError: It is not a text.
+        """
+        value = self.value
+        if not isinstance(value, str):
+            msg = f"this content is {type(value).__name__}, not text"
+            raise TypeError(msg)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        """Two contents are equal when both their values (or why these are absent) and their sizes are."""
+        if not isinstance(other, Content):
+            return NotImplemented
+        return self.size == other.size and self._value == other._value
+
+    def __hash__(self) -> int:
+        """Hash by size: values may be unhashable."""
+        return hash(self.size)
+
+    def __repr__(self) -> str:
+        """Show the size alone: no content leaks into diagnostics."""
+        return f"Content(<{self._value.value if isinstance(self._value, Absent) else 'value'}, {self.size} B>)"
+
+
+def size_of(value: Json) -> int:
+    """Return the size of a content value in bytes, as :class:`Content` counts it."""
+    return len(value.encode()) if isinstance(value, str) else len(msgspec.json.encode(value))

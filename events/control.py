@@ -1,0 +1,173 @@
+"""Control: the part of a chat's state that transitions and decisions read.
+
+A few hundred bytes whatever the length of the chat. It is kept in the store's header row and equals the fold of the log. A ``Control`` is
+mutable so that a fold is cheap; outside the reducer it is treated as a value and never changed.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from msgspec import Struct
+
+from events.envelope import Status
+from events.ids import CallKey, MessageId, WorkerId
+from events.messages import BoundaryKind, Role
+from events.parts import CrashPolicy, Runner
+from events.records import AttemptKind, Budget, ErrorInfo, OpenAction, RetryState
+from events.messages import Usage
+
+
+class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A call of the last assistant message without a result in history, with the facts frozen at its commit.
+
+    ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it; ``recorded``
+    that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is an error.
+    """
+
+    key: CallKey
+    name: str
+    runner: Runner
+    crash: CrashPolicy = "report"
+    exclusive: bool = False
+    stop_after: bool = False
+    needs_approval: bool = False
+    approved: bool = False
+    started: bool = False
+    recorded: bool = False
+    result_error: bool = False
+
+    @property
+    def may_run(self) -> bool:
+        """Whether a worker may run it now: a local call that waits for no approval."""
+        return self.runner == "local" and (self.approved or not self.needs_approval)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it may be running: started, and no result recorded."""
+        return self.started and not self.recorded
+
+
+class Indexes(Struct, omit_defaults=True, kw_only=True):
+    """What decisions need of history, kept up message by message (``events.indexes``).
+
+    Attributes:
+        messages: Messages in history.
+        turn_start: The user message that opened the current turn.
+        steps: Assistant messages of the current turn since its last resume.
+        stop_after: Whether the current turn, since its last resume, holds a non-error result of a stop-after tool.
+        last_role: Role of the newest message that counts (not compressed, not removed, not user-only, not system).
+        last_interrupted: Whether that message is an answer cut by an interruption.
+        open_calls: Calls of the last assistant message without a result.
+        boundary: First message of the newest compaction or clear boundary.
+        boundary_kind: Which of the two it is.
+        visible_after: Messages that prompts read, system messages aside, after the newest boundary.
+        assistants_after: Uncompressed assistant messages after the newest boundary.
+        context_tokens: Prompt tokens that the newest assistant message after the boundary reported; 0 where none did.
+        first_context_tokens: The same of the first assistant message after the boundary.
+    """
+
+    messages: int = 0
+    turn_start: MessageId | None = None
+    steps: int = 0
+    stop_after: bool = False
+    last_role: Role | None = None
+    last_interrupted: bool = False
+    open_calls: tuple[OpenCall, ...] = ()
+    boundary: MessageId | None = None
+    boundary_kind: BoundaryKind | None = None
+    visible_after: int = 0
+    assistants_after: int = 0
+    context_tokens: int = 0
+    first_context_tokens: int = 0
+
+
+class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A queued message by id, with the model and effort of its turn."""
+
+    id: MessageId
+    model: str | None = None
+    effort: str | None = None
+
+
+class RunningAttempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The attempt whose outcome is not committed yet."""
+
+    attempt: int
+    kind: AttemptKind
+    started_at: int
+
+
+class Control(Struct, omit_defaults=True, kw_only=True):
+    """The facts of a chat's state.
+
+    Attributes:
+        version: Number of events. ``history_version``, ``queue_version``: the last event that changed history, or the queue.
+        status: One of the five statuses, with its companions ``interrupting``, ``archived``, ``holder``, ``epoch``.
+        not_before: A pending chat is not acquired before this time (microseconds UTC).
+        owed: Whether history owes a turn, so that resume has something to run.
+        compaction: Where a manual compaction stands in the current turn.
+        attempt: Starts on the current history. ``model_attempts``: generate and compact starts that the retry budget counts.
+        takeovers: Times the chat was taken from a dead holder on the current history.
+        running: The attempt under way.
+        usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the recorded prices.
+        budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget question was answered with the end.
+        context_source, context_revision: The context that is recorded in history.
+        policy: Digest of the recorded policy.
+        updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both microseconds UTC).
+        foreign: An imported log that is not this store's to run.
+    """
+
+    chat: str = ""
+    owner: str = ""
+    agent: str = ""
+    model: str | None = None
+    effort: str | None = None
+    parent: str | None = None
+    labels: dict[str, str] = {}
+    pinned: bool = False
+    retention_us: int | None = None
+    release: str = ""
+    flags: tuple[int, ...] = ()
+    version: int = 0
+    history_version: int = 0
+    queue_version: int = 0
+    created_at: int = 0
+    recorded_at: int = 0
+    updated_at: int = 0
+    status: Status = "waiting"
+    interrupting: bool = False
+    archived: bool = False
+    holder: WorkerId | None = None
+    epoch: int = 0
+    not_before: int | None = None
+    owed: bool = False
+    queue: tuple[QueueItem, ...] = ()
+    compaction: str = "none"
+    attempt: int = 0
+    model_attempts: int = 0
+    takeovers: int = 0
+    running: RunningAttempt | None = None
+    retry: RetryState | None = None
+    action: OpenAction | None = None
+    last_error: ErrorInfo | None = None
+    usage: Usage = Usage()
+    cost_micros: int = 0
+    turns: int = 0
+    budget: Budget | None = None
+    budget_ended: bool = False
+    context_source: str | None = None
+    context_revision: str | None = None
+    policy: str = ""
+    indexes: Indexes = Indexes()
+
+    def clone(self) -> Control:
+        """Return a copy that the reducer may change; frozen members are shared."""
+        other = copy.copy(self)
+        other.indexes = copy.copy(self.indexes)
+        return other
+
+    @property
+    def exists(self) -> bool:
+        """Whether the chat was created."""
+        return self.version > 0

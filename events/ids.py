@@ -1,0 +1,42 @@
+"""Typed identifiers.
+
+An id of this layer is a plain string or integer with a name of its own for the type checker. Ids of messages and calls are positions in the
+log, so they are derived when an event is folded and never drawn at random; ids of chats, workers and commands come from the caller.
+"""
+
+from typing import NewType
+
+ChatId = NewType("ChatId", str)
+"""A chat. Given by the caller or derived from (owner, command id)."""
+
+MessageId = NewType("MessageId", str)
+"""``version.index`` of the event that created the message; a queued message keeps its id when it is promoted."""
+
+CallKey = NewType("CallKey", str)
+"""``version.index.part``: the message that holds the call and the position of the call among that message's parts."""
+
+WorkerId = NewType("WorkerId", str)
+"""One start of one worker process."""
+
+CommandId = NewType("CommandId", str)
+"""What makes a command idempotent within its chat."""
+
+
+def message_id(version: int, index: int) -> MessageId:
+    """Return the id of the message at ``index`` of the event at ``version``."""
+    return MessageId(f"{version}.{index}")
+
+
+def call_key(message: MessageId, part: int) -> CallKey:
+    """Return the identity of the tool call at position ``part`` of ``message``."""
+    return CallKey(f"{message}.{part}")
+
+
+def message_of(call: CallKey) -> MessageId:
+    """Return the message that holds ``call``."""
+    return MessageId(call.rpartition(".")[0])
+
+
+def part_of(call: CallKey) -> int:
+    """Return the position of ``call`` among the parts of its message."""
+    return int(call.rpartition(".")[2])

@@ -1,0 +1,91 @@
+"""Messages, and what is known of the model step that made one."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Content
+from events.ids import MessageId
+from events.parts import Part
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Visibility: TypeAlias = Literal["both", "user", "model"]
+"""Who reads a message. Prompts read ``model`` and ``both``; clients read ``user`` and ``both``."""
+
+BoundaryKind: TypeAlias = Literal["chat_summarized", "chat_cleared"]
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "unknown"]
+
+
+class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the plain records of this module."""
+
+
+class Usage(_Record, frozen=True, kw_only=True):
+    """Tokens of one model call in four categories that do not overlap; ``reasoning`` is a share of ``output``."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    @property
+    def context(self) -> int:
+        """Tokens that the prompt took: input with both cache categories, or all there are where none is known."""
+        return self.input + self.cache_read + self.cache_write or self.output
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add category by category."""
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+
+class Step(_Record, frozen=True, kw_only=True):
+    """What is known of the model call behind an assistant message or an ended attempt. Times are microseconds UTC."""
+
+    provider: str
+    model: str
+    finish_reason: FinishReason = "unknown"
+    usage: Usage = Usage()
+    response_id: str | None = None
+    metadata: Content | None = None
+    started_at: int | None = None
+    first_part_at: int | None = None
+    ended_at: int | None = None
+
+
+class Message(_Record, frozen=True, kw_only=True):
+    """One message as an event carries it; its id follows from the event's version and its place there.
+
+    ``interrupted`` marks an answer that an interruption cut short: it is not finished. ``boundary`` marks the three messages of a
+    compaction or clear boundary. ``origin`` is the id that a copied message (fork, re-insertion) had where it came from.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    visibility: Visibility = "both"
+    interrupted: bool = False
+    step: Step | None = None
+    boundary: BoundaryKind | None = None
+    origin: MessageId | None = None
+    author: str | None = None
+
+    @property
+    def opens_turn(self) -> bool:
+        """Whether this message starts a turn: a user message that is not for the model alone."""
+        return self.role == "user" and self.visibility != "model"
+
+
+class QueuedMessage(_Record, frozen=True, kw_only=True):
+    """A message that waits in the queue, with the model and effort that its turn shall have."""
+
+    message: Message
+    model: str | None = None
+    effort: str | None = None

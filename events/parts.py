@@ -1,0 +1,123 @@
+"""Content parts of messages: one frozen struct per kind and their closed union.
+
+Fields of type ``Content`` are content; everything else is a fact that fold, decision and audit may read.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Content
+from events.ids import CallKey
+from events.reasons import Reason
+
+Runner: TypeAlias = Literal["local", "client", "provider"]
+"""Who runs a tool call: a worker, the client, or the model's provider."""
+
+CrashPolicy: TypeAlias = Literal["rerun", "report"]
+"""What becomes of a call whose worker died: run again, or tell the model that the outcome is unknown."""
+
+
+class _Part(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
+    """Base of all parts."""
+
+
+class TextPart(_Part, frozen=True, tag="text", kw_only=True):
+    """Text. ``repaired`` lists the JSON paths whose characters could not be stored as they came."""
+
+    text: Content
+    metadata: Content | None = None
+    repaired: tuple[str, ...] = ()
+
+
+class ReasoningPart(_Part, frozen=True, tag="reasoning", kw_only=True):
+    """Reasoning of a model. ``metadata`` is what its provider wants back (signature, encrypted content), unchanged."""
+
+    text: Content
+    metadata: Content | None = None
+    redacted: bool = False
+    started_at: int | None = None
+    ended_at: int | None = None
+    repaired: tuple[str, ...] = ()
+
+
+class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
+    """A tool call with the facts frozen at its commit: fold and decision never look at a later registry.
+
+    ``arguments`` is the JSON text that the model gave. ``provider_call_id`` is an attribute: some providers repeat it in every turn.
+    """
+
+    name: str
+    arguments: Content
+    provider_call_id: str
+    runner: Runner
+    crash: CrashPolicy = "report"
+    exclusive: bool = False
+    stop_after: bool = False
+    needs_approval: bool = False
+    metadata: Content | None = None
+    repaired: tuple[str, ...] = ()
+
+
+class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
+    """The result of ``call``: what a tool gave (``output``: a text or JSON), or a ``reason`` why there is none."""
+
+    call: CallKey
+    is_error: bool = False
+    output: Content | None = None
+    reason: Reason | None = None
+    provider_executed: bool = False
+    metadata: Content | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    repaired: tuple[str, ...] = ()
+
+
+class FilePart(_Part, frozen=True, tag="file", kw_only=True):
+    """A file: ``data`` is base64 text."""
+
+    media_type: str
+    data: Content
+    name: Content | None = None
+
+
+class FileReferencePart(_Part, frozen=True, tag="file_reference", kw_only=True):
+    """Lines of a named file (1-based, inclusive), quoted by a user."""
+
+    name: Content
+    start_line: int
+    end_line: int
+    text: Content
+
+
+class SourcePart(_Part, frozen=True, tag="source", kw_only=True):
+    """A source that a model or its provider cites."""
+
+    source_id: str
+    url: Content
+    title: Content | None = None
+    metadata: Content | None = None
+
+
+class ContextFilePart(_Part, frozen=True, tag="context_file", kw_only=True):
+    """A file of the workspace's context."""
+
+    path: Content
+    text: Content
+    truncated: bool = False
+    os: str | None = None
+    directory: Content | None = None
+
+
+Part: TypeAlias = (
+    TextPart
+    | ReasoningPart
+    | ToolCallPart
+    | ToolResultPart
+    | FilePart
+    | FileReferencePart
+    | SourcePart
+    | ContextFilePart
+)

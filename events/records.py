@@ -1,0 +1,186 @@
+"""Records that events carry beside messages: decisions, policies, attempts, errors, actions, answers.
+
+All are facts but for the fields of type ``Content``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Content
+from events.ids import CallKey
+from events.messages import Step
+from events.parts import CrashPolicy, Runner
+from events.reasons import Reason
+
+Fact: TypeAlias = str | int | bool | None
+AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
+OnExpiry: TypeAlias = Literal["go_on", "end_turn"]
+ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
+FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
+ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here"]
+ActorKind: TypeAlias = Literal["user", "worker", "system"]
+
+
+class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the records of this module."""
+
+
+class Actor(_Record, frozen=True, kw_only=True):
+    """Who caused an event."""
+
+    kind: ActorKind
+    id: str | None = None
+
+
+class Decision(_Record, frozen=True, kw_only=True):
+    """Why a worker did what the event says: rule, action, the facts read, the rules passed by, the policy's digest.
+
+    A decision was taken at the version just before its own event.
+    """
+
+    rule: str
+    action: str
+    facts: dict[str, Fact] = {}
+    passed: tuple[str, ...] = ()
+    policy: str = ""
+
+
+class ErrorInfo(_Record, frozen=True, kw_only=True):
+    """A classified error. ``retry_after_us`` is what the provider asked to wait; texts are content."""
+
+    kind: str
+    message: Content
+    detail: Content | None = None
+    provider: str | None = None
+    retryable: bool = False
+    status_code: int | None = None
+    retry_after_us: int | None = None
+    chain_broken: bool = False
+
+
+class RequestDigests(_Record, frozen=True, kw_only=True):
+    """SHA-256 (hex) of a model request by section, so that a changed prompt is seen later."""
+
+    system: str
+    tools: str
+    messages: str
+    options: str
+
+
+class AttemptReport(_Record, frozen=True, kw_only=True):
+    """How an attempt ended. ``step`` is absent where the committed message carries it."""
+
+    step: Step | None = None
+    request: RequestDigests | None = None
+
+
+class RetryState(_Record, frozen=True, kw_only=True):
+    """A scheduled retry: the model attempt that failed, the wait in microseconds, the time of the next try, and why."""
+
+    attempt: int
+    delay_us: int
+    at: int
+    error: ErrorInfo
+
+
+class ModelPolicy(_Record, frozen=True, kw_only=True):
+    """A model configuration as recorded. Prices are micro-units of currency per million tokens; the threshold is in per cent."""
+
+    provider: str
+    name: str
+    context_limit: int | None = None
+    max_output: int | None = None
+    effort: str | None = None
+    compaction_threshold: int = 70
+    price_input: int | None = None
+    price_output: int | None = None
+    price_cache_read: int | None = None
+    price_cache_write: int | None = None
+
+
+class ToolPolicy(_Record, frozen=True, kw_only=True):
+    """A tool's declaration as recorded. ``schema`` is the digest of its name, description and argument schema."""
+
+    name: str
+    runner: Runner = "local"
+    crash: CrashPolicy = "report"
+    exclusive: bool = False
+    stop_after: bool = False
+    needs_approval: bool = False
+    timeout_us: int | None = None
+    schema: str = ""
+
+
+class Budget(_Record, frozen=True, kw_only=True):
+    """What a chat may spend before its user is asked; absent means without limit."""
+
+    tokens: int | None = None
+    cost_micros: int | None = None
+    turns: int | None = None
+
+
+class Policy(_Record, frozen=True, kw_only=True):
+    """All that a decision depends on beside history. Recorded before the first decision under a new digest."""
+
+    agent: str
+    revision: str
+    model: ModelPolicy | None
+    compaction_model: ModelPolicy | None = None
+    max_steps: int = 1200
+    max_model_attempts: int = 26
+    tools: tuple[ToolPolicy, ...] = ()
+    system: str = ""
+    context_source: str | None = None
+    context_revision: str | None = None
+    action_timeout_us: int = 300_000_000
+    action_on_expiry: OnExpiry = "go_on"
+    budget: Budget | None = None
+
+
+class Answer(_Record, frozen=True, kw_only=True):
+    """A call is answered: by its recorded result where ``reason`` is absent, else by a synthetic error result."""
+
+    call: CallKey
+    reason: Reason | None = None
+
+
+class ActionItem(_Record, frozen=True, kw_only=True):
+    """One thing that the client owes: the result of a call, an approval of a call, or the answer to a budget question (no call)."""
+
+    kind: ActionKind
+    call: CallKey | None = None
+
+
+class OpenAction(_Record, frozen=True, kw_only=True):
+    """What the client owes now. The id is the version of the event that opened it; the deadline is microseconds UTC."""
+
+    id: int
+    deadline: int
+    on_expiry: OnExpiry
+    items: tuple[ActionItem, ...]
+
+
+class ApprovalAnswer(_Record, frozen=True, kw_only=True):
+    """A client's answer to an approval. ``arguments`` replaces the call's arguments (JSON text)."""
+
+    call: CallKey
+    approved: bool
+    arguments: Content | None = None
+
+
+class BudgetAnswer(_Record, frozen=True, kw_only=True):
+    """A client's answer to a budget question: end the turn, or go on with the raised budget."""
+
+    end_turn: bool
+    raised: Budget | None = None
+
+
+class Origin(_Record, frozen=True, kw_only=True):
+    """Where a fork comes from: chat, version, and the digest (hex) at that version."""
+
+    chat: str
+    version: int
+    digest: str

@@ -1,0 +1,241 @@
+"""The contract of a store: what a back end keeps and promises. One shared test class holds every back end to it.
+
+A store keeps bytes and compares versions; it knows no rule of the machine. What an append means is decided above it
+(``store.append``): load, decide, append under the version that was loaded, and again from the start on a conflict.
+
+Promises of every back end:
+
+- An append is atomic and durable when ``append`` returns: header, events, blobs and erased contents, or nothing.
+- It takes effect only if the chat's version is ``expected_version`` (0: the chat must not exist) and its command id is new.
+- ``now`` is database time in microseconds UTC, ``holder_alive`` was judged by it. A lease that was seen stale never becomes fresh again,
+  so a judgement "dead" stays true; a judgement "alive" may not.
+- Hints go out after commit, best effort: one may be lost, doubled or late, and none is sent for an append that did not commit.
+- An append that was handed over is never cancelled half-way: a cancelled caller first waits for its outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol, Self, TypeAlias
+
+from msgspec import Struct
+
+from events.envelope import Status, StoredEvent
+from events.ids import ChatId, CommandId, WorkerId
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """The header row of a chat: control as bytes, and the columns that queries need, all derived from the fold.
+
+    ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires; None in other
+    statuses. ``digest`` is the chain's value at ``version``. ``foreign``: never acquired, no deadline fires. ``reader_level``: the
+    lowest release level that may run the chat.
+    """
+
+    chat: ChatId
+    owner: str
+    agent: str
+    status: Status
+    interrupting: bool
+    archived: bool
+    queued: int
+    version: int
+    history_version: int
+    queue_version: int
+    epoch: int
+    holder: WorkerId | None
+    due_at: int | None
+    created_at: int
+    updated_at: int
+    control: bytes
+    digest: bytes
+    title: str | None = None
+    labels: dict[str, str] = {}
+    parent: ChatId | None = None
+    pinned: bool = False
+    foreign: bool = False
+    reader_level: int = 1
+
+
+class LoadedHeader(Struct, frozen=True, kw_only=True):
+    """A header as read, with database time and whether the holder's lease lives (False without a holder)."""
+
+    header: Header
+    now: int
+    holder_alive: bool
+
+
+class NewEvent(Struct, frozen=True, kw_only=True):
+    """An event to append. ``fingerprint`` identifies the command's content; only the event at index 0 carries one."""
+
+    stored: StoredEvent
+    fingerprint: bytes | None = None
+
+
+class Append(Struct, frozen=True, kw_only=True):
+    """One atomic write to one chat.
+
+    ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes. ``erased`` maps versions to the content bytes that
+    replace theirs. ``expected_version`` 0 creates the chat. ``events`` have consecutive versions from ``expected_version + 1``.
+    """
+
+    chat: ChatId
+    expected_version: int
+    header: Header
+    events: tuple[NewEvent, ...]
+    blobs: Mapping[str, bytes] = {}
+    erased: Mapping[int, bytes] = {}
+
+
+class Appended(Struct, frozen=True):
+    """The append took effect."""
+
+
+class Conflict(Struct, frozen=True):
+    """Nothing was written: the chat is at another version (0: it does not exist)."""
+
+    version: int
+
+
+class DuplicateCommand(Struct, frozen=True):
+    """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`."""
+
+    version: int
+    fingerprint: bytes | None
+
+
+AppendResult: TypeAlias = Appended | Conflict | DuplicateCommand
+
+
+class CommandRecord(Struct, frozen=True):
+    """Where a command stands in the log: its first and last version, and its fingerprint."""
+
+    first: int
+    last: int
+    fingerprint: bytes | None
+
+
+class DueChat(Struct, frozen=True):
+    """A chat that wants a worker: acquire it (pending), take it over (its holder is dead), or let its action expire."""
+
+    chat: ChatId
+    kind: Literal["pending", "takeover", "expired"]
+
+
+class Heartbeat(Struct, frozen=True):
+    """Outcome of a heartbeat: database time, and whether the lease was still fresh and is renewed."""
+
+    now: int
+    renewed: bool
+
+
+class Hint(Struct, frozen=True):
+    """A chat changed: re-read it if ``version`` is newer than what you know. ``due``: it may want a worker now."""
+
+    chat: ChatId
+    version: int
+    due: bool
+
+
+class ChatQuery(Struct, frozen=True, kw_only=True):
+    """Which chats to list, newest ``updated_at`` first, then by id. ``before`` is the (updated_at, chat) of the last row seen."""
+
+    owner: str | None = None
+    agent: str | None = None
+    statuses: tuple[Status, ...] | None = None
+    archived: bool | None = None
+    labels: Mapping[str, str] = {}
+    before: tuple[int, ChatId] | None = None
+    limit: int = 50
+
+
+class Store(Protocol):
+    """A place where chats are kept. Open it as an async context manager."""
+
+    async def __aenter__(self) -> Self:
+        """Open: connect, and check that the schema is the one that this release needs.
+
+        Raises:
+            SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at once).
+            StoreUnavailable: The database cannot be reached.
+        """
+        ...
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close: wait for appends under way, and release connections and threads."""
+        ...
+
+    async def now(self) -> int:
+        """Return database time in microseconds UTC."""
+        ...
+
+    async def load_header(self, chat: ChatId) -> LoadedHeader | None:
+        """Return the header of ``chat`` by one keyed read, or None if there is no such chat."""
+        ...
+
+    async def read_events(
+        self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
+    ) -> Sequence[StoredEvent]:
+        """Return events with ``after`` < version <= ``upto`` in order, at most ``limit``; without content bytes on request."""
+        ...
+
+    async def append(self, append: Append) -> AppendResult:
+        """Write, or say why not. A hint follows the commit.
+
+        Raises:
+            OutcomeUnknown: The connection was lost before the reply; read :meth:`find_command` to learn the outcome.
+            StoreUnavailable: Nothing was written.
+        """
+        ...
+
+    async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
+        """Write a whole log as a new chat in one transaction; False if the chat exists already."""
+        ...
+
+    async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
+        """Return where ``command`` stands in the log of ``chat``, or None if it is not there."""
+        ...
+
+    async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
+        """Return headers that match ``query``."""
+        ...
+
+    async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the blobs among ``digests`` that are kept."""
+        ...
+
+    async def delete(self, chat: ChatId, expected_version: int) -> bool:
+        """Delete a chat's rows and leave a tombstone with its last digest; False on another version."""
+        ...
+
+    async def tombstone(self, chat: ChatId) -> bytes | None:
+        """Return the last digest of a deleted chat, or None. A tombstone's id is never used again: create conflicts."""
+        ...
+
+    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+        """Renew the lease of ``worker`` for ``lease_us`` microseconds from database time; ``start`` writes its first row.
+
+        Only a fresh row is renewed: a stale or missing one stays as it is, and the worker must come back under a new id.
+        """
+        ...
+
+    async def forget_worker(self, worker: WorkerId) -> None:
+        """Drop the lease of ``worker`` at once."""
+        ...
+
+    async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
+        """Return the chats whose header names ``worker`` as the holder."""
+        ...
+
+    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+        """Return chats that want a worker now, oldest due first; those that another process is writing to are passed over.
+
+        Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent named; foreign
+        chats and chats above ``reader_level`` never.
+        """
+        ...
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Return a subscription to hints of all processes, from the moment it is entered."""
+        ...

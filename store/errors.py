@@ -1,0 +1,43 @@
+"""Errors of the ``store`` layer, under one base. The docstring says when one is raised."""
+
+
+class StoreError(Exception):
+    """Base of all errors of this layer."""
+
+
+class StoreUnavailable(StoreError):
+    """The database could not be reached or refused the work; nothing was written."""
+
+
+class OutcomeUnknown(StoreError):
+    """A write was sent and its reply was lost: whether it took effect is not known until the log is read."""
+
+
+class SchemaOutdated(StoreError):
+    """The database's schema is not the one that this release needs."""
+
+    def __init__(self, url: str, found: str | None, needed: str) -> None:
+        super().__init__(f"{url} has schema {found or 'none'}, this release needs {needed}: run `chatfold migrate`")
+        self.url = url
+        self.found = found
+        self.needed = needed
+
+
+class InvalidStoreUrl(StoreError, ValueError):
+    """A store URL is not one of the forms that ``open_store`` takes."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(
+            f"{url!r}: {why}; use sqlite:///chats.db (three slashes: relative, four: absolute), "
+            "postgresql://user@host/database or memory://"
+        )
+        self.url = url
+        self.why = why
+
+
+class ChatExists(StoreError):
+    """A chat of this id exists already (or existed and was deleted)."""
+
+    def __init__(self, chat: str) -> None:
+        super().__init__(f"chat {chat!r} exists already; import it under another id with --as ID")
+        self.chat = chat
