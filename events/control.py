@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from events.envelope import Status
 from events.ids import CallKey, MessageId, WorkerId
@@ -159,7 +159,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     context_source: str | None = None
     context_revision: str | None = None
     policy: str = ""
-    indexes: Indexes = Indexes()
+    indexes: Indexes = field(default_factory=Indexes)
 
     def clone(self) -> Control:
         """Return a copy that the reducer may change; frozen members are shared."""

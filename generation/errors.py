@@ -1,0 +1,43 @@
+"""Errors of the ``generation`` layer, under one base, and the classified form of a provider's error. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class GenerationError(Exception):
+    """Base of all errors of this layer."""
+
+
+class ClassifiedError(Struct, frozen=True, kw_only=True):
+    """What a failed model call means for the turn.
+
+    ``kind`` is one of: generic, overloaded, rate_limit, timeout, stream_silence_timeout, auth, config, usage_limit, missing_key,
+    provider_disabled, content_filter. ``retry_after_us`` is what the provider asked to wait, in microseconds.
+    """
+
+    kind: str
+    message: str
+    detail: str | None = None
+    provider: str | None = None
+    retryable: bool = False
+    status_code: int | None = None
+    retry_after_us: int | None = None
+    chain_broken: bool = False
+
+
+class ProviderError(GenerationError):
+    """A model call failed; ``error`` is its classified form."""
+
+    def __init__(self, error: ClassifiedError) -> None:
+        super().__init__(f"{error.kind}: {error.message}")
+        self.error = error
+
+
+class UnknownModel(GenerationError, ValueError):
+    """A model reference names no provider that is known or configured."""
+
+    def __init__(self, reference: str, why: str) -> None:
+        super().__init__(f"model {reference!r}: {why}")
+        self.reference = reference
+        self.why = why

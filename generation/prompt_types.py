@@ -1,0 +1,92 @@
+"""The neutral form of a model request: what prompt assembly makes and what providers turn into their wire format.
+
+Values are plain (content already read): a prompt is built from a loaded transcript just before it is sent, and never stored.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Json
+
+
+class PromptText(Struct, frozen=True, kw_only=True, tag="text"):
+    """Text, never blank."""
+
+    text: str
+
+
+class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
+    """Reasoning to hand back. ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made it."""
+
+    text: str
+    metadata: Json = None
+    redacted: bool = False
+    provider: str | None = None
+    model: str | None = None
+
+
+class PromptCall(Struct, frozen=True, kw_only=True, tag="call"):
+    """A tool call. ``id`` is unique within the prompt; ``arguments`` is valid JSON text of an object."""
+
+    id: str
+    name: str
+    arguments: str
+    metadata: Json = None
+    provider_executed: bool = False
+
+
+class PromptResult(Struct, frozen=True, kw_only=True, tag="result"):
+    """The result of the call ``id``, as text."""
+
+    id: str
+    name: str
+    text: str
+    is_error: bool = False
+    metadata: Json = None
+    provider_executed: bool = False
+
+
+class PromptFile(Struct, frozen=True, kw_only=True, tag="file"):
+    """A file: ``data`` is base64 text."""
+
+    media_type: str
+    data: str
+    name: str | None = None
+
+
+PromptPart: TypeAlias = PromptText | PromptReasoning | PromptCall | PromptResult | PromptFile
+
+
+class PromptMessage(Struct, frozen=True, kw_only=True):
+    """One message. Results stand in ``tool`` messages, one or more after the assistant message with their calls."""
+
+    role: Literal["user", "assistant", "tool"]
+    parts: tuple[PromptPart, ...]
+
+
+class ToolSpec(Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it. ``schema`` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    schema: dict[str, Json]
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """One request to a model.
+
+    ``system`` are the system texts in order. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or
+    None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps the tools declared but unused.
+    """
+
+    model: str
+    system: tuple[str, ...]
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_output: int | None = None
+    effort: str | None = None
+    tool_choice_none: bool = False
+    options: dict[str, Json] = {}

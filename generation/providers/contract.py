@@ -1,0 +1,136 @@
+"""What a provider does: stream one model call as neutral parts, and classify what went wrong.
+
+A provider wraps an official SDK, whose own retries are off: there is one retry layer, and it is ours and durable. Cancelling the task that
+iterates a stream closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Json
+from events.messages import FinishReason, Usage
+from generation.prompt_types import ModelRequest
+
+
+class TextDelta(Struct, frozen=True, kw_only=True):
+    """More text of the text block ``block``. Deltas may split a surrogate pair."""
+
+    block: int
+    text: str
+
+
+class TextEnd(Struct, frozen=True, kw_only=True):
+    """A text block ended; ``metadata`` is what its provider wants back (citations, item id), if anything."""
+
+    block: int
+    metadata: Json = None
+
+
+class ReasoningDelta(Struct, frozen=True, kw_only=True):
+    """More reasoning text of block ``block``."""
+
+    block: int
+    text: str
+
+
+class ReasoningEnd(Struct, frozen=True, kw_only=True):
+    """A reasoning block ended. ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later prompts."""
+
+    block: int
+    metadata: Json = None
+    redacted: bool = False
+
+
+class CallDelta(Struct, frozen=True, kw_only=True):
+    """More argument text of the call in block ``block``; ``name`` and ``id`` come with its first delta."""
+
+    block: int
+    text: str
+    name: str = ""
+    id: str = ""
+
+
+class CallEnd(Struct, frozen=True, kw_only=True):
+    """A tool call is whole: ``arguments`` is the JSON text as the model gave it (it may be invalid)."""
+
+    block: int
+    id: str
+    name: str
+    arguments: str
+    metadata: Json = None
+    provider_executed: bool = False
+
+
+class ProviderResult(Struct, frozen=True, kw_only=True):
+    """The result of a call that the provider executed itself, in the assistant message."""
+
+    block: int
+    call_id: str
+    output: Json
+    is_error: bool = False
+    metadata: Json = None
+
+
+class SourceFound(Struct, frozen=True, kw_only=True):
+    """A source that the model or its provider cites."""
+
+    block: int
+    source_id: str
+    url: str
+    title: str | None = None
+
+
+class Finish(Struct, frozen=True, kw_only=True):
+    """The last part of a whole stream. A stream that ends without it was cut."""
+
+    reason: FinishReason
+    usage: Usage
+    response_id: str | None = None
+    model: str | None = None
+    metadata: Json = None
+    explanation: str | None = None
+
+
+StreamPart: TypeAlias = (
+    TextDelta
+    | TextEnd
+    | ReasoningDelta
+    | ReasoningEnd
+    | CallDelta
+    | CallEnd
+    | ProviderResult
+    | SourceFound
+    | Finish
+)
+
+
+class UsageSoFar(Struct, frozen=True, kw_only=True):
+    """Usage known before the end (a provider that reports its input first): kept when the stream is cut or interrupted."""
+
+    usage: Usage
+    response_id: str | None = None
+
+
+class Provider(Protocol):
+    """A source of model answers."""
+
+    @property
+    def name(self) -> str:
+        """The provider's name in model references: ``anthropic``, ``openai``, ``openai-chat``, ``scripted``."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+        """Call the model once and yield its parts as they come; blocks are numbered in the order of the answer's parts.
+
+        Raises:
+            generation.errors.ProviderError: The call failed; carries the classified error.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...
