@@ -7,15 +7,19 @@ mutable so that a fold is cheap; outside the reducer it is treated as a value an
 from __future__ import annotations
 
 import copy
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from events.envelope import Status
 from events.ids import CallKey, MessageId, WorkerId
-from events.messages import BoundaryKind, Role
+from events.messages import BoundaryKind, Role, Usage
 from events.parts import CrashPolicy, Runner
 from events.records import AttemptKind, Budget, ErrorInfo, OpenAction, RetryState
-from events.messages import Usage
+
+
+CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
+"""Where a manual compaction stands in the current turn."""
 
 
 class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -65,6 +69,8 @@ class Indexes(Struct, omit_defaults=True, kw_only=True):
         assistants_after: Uncompressed assistant messages after the newest boundary.
         context_tokens: Prompt tokens that the newest assistant message after the boundary reported; 0 where none did.
         first_context_tokens: The same of the first assistant message after the boundary.
+        context_source: Name of the context source whose context is in history.
+        context_revision: Its revision.
     """
 
     messages: int = 0
@@ -80,6 +86,8 @@ class Indexes(Struct, omit_defaults=True, kw_only=True):
     assistants_after: int = 0
     context_tokens: int = 0
     first_context_tokens: int = 0
+    context_source: str | None = None
+    context_revision: str | None = None
 
 
 class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -112,10 +120,8 @@ class Control(Struct, omit_defaults=True, kw_only=True):
         running: The attempt under way.
         usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the recorded prices.
         budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget question was answered with the end.
-        context_source, context_revision: The context that is recorded in history.
         policy: Digest of the recorded policy.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both microseconds UTC).
-        foreign: An imported log that is not this store's to run.
     """
 
     chat: str = ""
@@ -143,7 +149,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     not_before: int | None = None
     owed: bool = False
     queue: tuple[QueueItem, ...] = ()
-    compaction: str = "none"
+    compaction: CompactionPhase = "none"
     attempt: int = 0
     model_attempts: int = 0
     takeovers: int = 0
@@ -156,8 +162,6 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     turns: int = 0
     budget: Budget | None = None
     budget_ended: bool = False
-    context_source: str | None = None
-    context_revision: str | None = None
     policy: str = ""
     indexes: Indexes = field(default_factory=Indexes)
 

@@ -48,7 +48,10 @@ class Usage(_Record, frozen=True, kw_only=True):
 
 
 class Step(_Record, frozen=True, kw_only=True):
-    """What is known of the model call behind an assistant message or an ended attempt. Times are microseconds UTC."""
+    """What is known of the model call behind an assistant message or an ended attempt.
+
+    Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None where unpriced.
+    """
 
     provider: str
     model: str
@@ -59,6 +62,14 @@ class Step(_Record, frozen=True, kw_only=True):
     started_at: int | None = None
     first_part_at: int | None = None
     ended_at: int | None = None
+    cost_micros: int | None = None
+
+
+class ContextMark(_Record, frozen=True, kw_only=True):
+    """Marks a system message as the context of a context source at a revision; the newest such message counts."""
+
+    source: str
+    revision: str
 
 
 class Message(_Record, frozen=True, kw_only=True):
@@ -74,6 +85,7 @@ class Message(_Record, frozen=True, kw_only=True):
     interrupted: bool = False
     step: Step | None = None
     boundary: BoundaryKind | None = None
+    context: ContextMark | None = None
     origin: MessageId | None = None
     author: str | None = None
 

@@ -202,8 +202,6 @@ class ChatForked(EventBase, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     model: str | None = None
     effort: str | None = None
-    context_source: str | None = None
-    context_revision: str | None = None
 
 
 class MessagesImported(Effects, frozen=True, kw_only=True):
@@ -493,3 +491,18 @@ Event: TypeAlias = (
 
 EVENT_TYPES: Final[dict[str, type[Event]]] = {cls.type: cls for cls in Event.__args__}
 """Stored tag -> class, in the order of the union."""
+
+
+ENDS_TURN: Final = (
+    MessageSentInterrupting,
+    MessageEdited,
+    QueuedMessagePromoted,
+    TurnInterrupted,
+    ContextCleared,
+    TurnFinished,
+    TurnFailed,
+    InterruptionFinished,
+    ActionExpiredTurnEnded,
+    Reconciled,
+)
+"""Events that end a turn (the interrupting ones only where they do not leave that to the holder)."""

@@ -1,0 +1,103 @@
+"""Indexes: what decisions need of history, kept up message by message.
+
+One function, ``advance``, tells what a message that enters history does to them. After an edit or an undone compaction the same function
+runs over what survives, so there is one rule, in one place. Facts alone are read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from events.control import Indexes, OpenCall
+from events.ids import MessageId, call_key
+from events.messages import Message
+from events.parts import ToolCallPart, ToolResultPart
+from events.transcript import Messages
+
+_MODEL_READS: Final = ("both", "model")
+
+
+def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
+    """Change ``indexes`` for ``body``, which enters history as ``message``."""
+    indexes.messages += 1
+    if body.boundary is not None:
+        _pass_boundary(indexes, message, body)
+        return
+    if body.context is not None:
+        indexes.context_source = body.context.source
+        indexes.context_revision = body.context.revision
+    if body.role == "system":
+        return
+    if body.visibility != "user":
+        indexes.visible_after += 1
+        indexes.last_role = body.role
+        indexes.last_interrupted = body.interrupted
+    if body.opens_turn:
+        indexes.turn_start = message
+        indexes.steps = 0
+        indexes.stop_after = False
+    elif body.role == "assistant" and body.visibility != "user":
+        _take_assistant(indexes, message, body)
+    elif body.role == "tool":
+        _take_results(indexes, body)
+
+
+def _pass_boundary(indexes: Indexes, message: MessageId, body: Message) -> None:
+    # The summary (model-only user message) is the first of the three: from it on everything before counts as compressed.
+    if body.role != "user":
+        return
+    indexes.boundary = message
+    indexes.boundary_kind = body.boundary
+    indexes.visible_after = 0
+    indexes.assistants_after = 0
+    indexes.context_tokens = 0
+    indexes.first_context_tokens = 0
+    indexes.last_role = None
+    indexes.last_interrupted = False
+
+
+def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None:
+    indexes.steps += 1
+    indexes.assistants_after += 1
+    if body.step is not None:
+        indexes.context_tokens = body.step.usage.context
+        if indexes.assistants_after == 1:
+            indexes.first_context_tokens = indexes.context_tokens
+    indexes.open_calls = tuple(
+        OpenCall(
+            key=call_key(message, place),
+            name=part.name,
+            runner=part.runner,
+            crash=part.crash,
+            exclusive=part.exclusive,
+            stop_after=part.stop_after,
+            needs_approval=part.needs_approval,
+        )
+        for place, part in enumerate(body.parts)
+        if isinstance(part, ToolCallPart) and part.runner != "provider"
+    )
+
+
+def _take_results(indexes: Indexes, body: Message) -> None:
+    for part in body.parts:
+        if not isinstance(part, ToolResultPart):
+            continue
+        answered = [call for call in indexes.open_calls if call.key == part.call]
+        indexes.open_calls = tuple(call for call in indexes.open_calls if call.key != part.call)
+        if answered and answered[0].stop_after and not part.is_error:
+            indexes.stop_after = True
+
+
+def index(messages: Messages) -> Indexes:
+    """Return the indexes of a whole history, for what cannot be advanced: an edit, an undone compaction."""
+    indexes = Indexes()
+    for item in messages:
+        advance(indexes, item.id, item.message)
+    return indexes
+
+
+def mark_calls(calls: tuple[OpenCall, ...], keys: frozenset[str], **marks: bool) -> tuple[OpenCall, ...]:
+    """Return ``calls`` with ``marks`` set on those whose key is among ``keys``."""
+    return tuple(replace(call, **marks) if call.key in keys else call for call in calls)

@@ -1,0 +1,355 @@
+"""The reducer: ``evolve(state, recorded) -> state``, total over well-formed events. It judges nothing.
+
+Most of an event's meaning is its plain effects, applied by the draft for all events alike; the table below adds what is special to a type.
+What a change of status or history takes with it is cleared by default in ``_settle``: a mark that shall survive must be kept there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from events import vocabulary as v
+from events.control import Control, RunningAttempt
+from events.draft import Draft
+from events.envelope import Envelope, Recorded
+from events.ids import CallKey
+from events.indexes import mark_calls
+from events.messages import Message, Usage
+from events.parts import ToolResultPart
+from events.reasons import Reason
+from events.records import AttemptReport, OpenAction, RetryState
+from events.state import ChatState, initial_state
+
+
+def evolve(state: ChatState, recorded: Recorded) -> ChatState:
+    """Return the state after ``recorded``. ``state`` stays valid.
+
+    Raises:
+        TranscriptMissing: The event is an edit or an undone compaction, and ``state`` holds control alone.
+    """
+    if isinstance(recorded.event, v.MessageEdited | v.CompactionUndone):
+        state.need_transcript(recorded.event.trigger)
+    draft = Draft(state)
+    _apply(draft, recorded)
+    return draft.freeze()
+
+
+def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatState:
+    """Return the state after all ``events``, from ``state`` or from before the first event; linear in their number."""
+    draft = Draft(initial_state() if state is None else state)
+    for recorded in events:
+        _apply(draft, recorded)
+    return draft.freeze()
+
+
+def _apply(draft: Draft, recorded: Recorded) -> None:
+    event, envelope = recorded.event, recorded.envelope
+    draft.begin()
+    if isinstance(event, v.Effects):
+        draft.apply(event, envelope.version)
+    special = _SPECIAL.get(type(event))
+    if special is not None:
+        special(draft, event, envelope)
+    _settle(draft, event, envelope)
+
+
+def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
+    control = draft.control
+    control.version = envelope.version
+    control.recorded_at = envelope.recorded_at
+    control.status = envelope.dest
+    if draft.history_changed:
+        control.history_version = envelope.version
+        control.attempt = control.model_attempts = control.takeovers = 0
+        control.running = None
+    if draft.history_changed or isinstance(event, v.Interrupting | v.AttemptStarted):
+        control.retry = control.not_before = None
+    if draft.queue_changed:
+        control.queue_version = envelope.version
+    if draft.history_changed or draft.queue_changed or envelope.actor.kind == "user":
+        control.updated_at = envelope.recorded_at
+    if draft.turn_opened and not isinstance(event, v.MessagesImported):
+        control.owed = True
+        control.turns += 1
+        control.compaction = "none"
+        control.budget_ended = False
+    if isinstance(event, v.ENDS_TURN) and not (isinstance(event, v.Interrupting) and envelope.dest == "running"):
+        control.compaction = "none"
+        control.budget_ended = False
+    _clear_companions(control, envelope)
+    if control.compaction != "requested":
+        draft.hint = None
+
+
+def _clear_companions(control: Control, envelope: Envelope) -> None:
+    # Each status has its companions (section 1 of the specification); leaving the status drops them.
+    if envelope.dest != "running":
+        control.holder = None
+        control.interrupting = False
+        control.running = None
+    if envelope.dest != "pending":
+        control.not_before = None
+    if envelope.dest != "requires_action":
+        control.action = None
+    if envelope.dest != "error":
+        control.last_error = None
+
+
+def _spend(control: Control, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
+    steps = [m.step for m in added if m.step is not None]
+    if report is not None and report.step is not None:
+        steps.append(report.step)
+    for step in steps:
+        control.usage = control.usage + step.usage if step.usage != Usage() else control.usage
+        control.cost_micros += step.cost_micros or 0
+
+
+def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
+    # What ran on a worker that is gone: some outcomes are unknown for good, the rest starts anew.
+    for call in unknown:
+        draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
+    indexes = draft.control.indexes
+    restart = frozenset(call.key for call in indexes.open_calls if call.runs)
+    if restart:
+        indexes.open_calls = mark_calls(indexes.open_calls, restart, started=False)
+
+
+def _born(draft: Draft, event: v.ChatCreated | v.ChatForked, envelope: Envelope) -> None:
+    control = draft.control
+    control.chat, control.owner, control.agent = event.chat, event.owner, event.agent
+    control.release, control.flags = event.release, event.flags
+    control.labels = event.labels
+    control.model, control.effort = event.model, event.effort
+    control.created_at = control.updated_at = envelope.recorded_at
+    draft.title = event.title
+
+
+def _created(draft: Draft, event: v.ChatCreated, envelope: Envelope) -> None:
+    _born(draft, event, envelope)
+    draft.control.parent = event.parent
+
+
+def _forked(draft: Draft, event: v.ChatForked, envelope: Envelope) -> None:
+    _born(draft, event, envelope)
+    draft.control.owed = event.owed
+
+
+def _ends_turn_now(draft: Draft, event: v.Interrupting, envelope: Envelope) -> None:
+    control = draft.control
+    control.interrupting = envelope.dest == "running"
+    if event.epoch is not None:
+        control.epoch = event.epoch
+    _spend(control, event.report, event.added)
+
+
+def _queued_edited(draft: Draft, event: v.QueuedMessageEdited, _: Envelope) -> None:
+    draft.edit_queued(event.id, event.message)
+
+
+def _edited(draft: Draft, _event: v.MessageEdited, _: Envelope) -> None:
+    draft.control.interrupting = False
+
+
+def _submitted(draft: Draft, event: v.ResultsSubmitted, _: Envelope) -> None:
+    control = draft.control
+    control.owed = True
+    control.action = None
+    approved = frozenset(answer.call for answer in event.approvals if answer.approved)
+    control.indexes.open_calls = mark_calls(control.indexes.open_calls, approved, approved=True)
+    draft.arguments |= {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
+    if event.budget is not None:
+        control.budget_ended = event.budget.end_turn
+        control.budget = event.budget.raised or control.budget
+
+
+def _resumed(draft: Draft, _event: v.TurnResumed, _: Envelope) -> None:
+    control = draft.control
+    control.owed = True
+    control.model_attempts = control.takeovers = 0
+    control.retry = control.not_before = None
+    control.indexes.steps = 0
+    control.indexes.stop_after = False
+
+
+def _compaction_requested(draft: Draft, event: v.CompactionRequested, _: Envelope) -> None:
+    draft.control.compaction = "requested"
+    draft.control.model_attempts = draft.control.takeovers = 0
+    draft.hint = event.hint
+
+
+def _cleared(draft: Draft, _event: v.ContextCleared, _: Envelope) -> None:
+    draft.control.owed = False
+
+
+def _archived(draft: Draft, _event: v.ChatArchived, _: Envelope) -> None:
+    draft.control.archived = True
+
+
+def _unarchived(draft: Draft, _event: v.ChatUnarchived, _: Envelope) -> None:
+    draft.control.archived = False
+
+
+def _title(draft: Draft, event: v.TitleChanged, _: Envelope) -> None:
+    draft.title = event.title
+
+
+def _labels(draft: Draft, event: v.LabelsChanged, _: Envelope) -> None:
+    draft.control.labels = event.labels
+
+
+def _model(draft: Draft, event: v.ModelChanged, _: Envelope) -> None:
+    draft.control.model, draft.control.effort = event.model, event.effort
+
+
+def _agent(draft: Draft, event: v.AgentChanged, _: Envelope) -> None:
+    draft.control.agent = event.agent
+
+
+def _pinned(draft: Draft, event: v.PinnedChanged, _: Envelope) -> None:
+    draft.control.pinned = event.pinned
+
+
+def _retention(draft: Draft, event: v.RetentionChanged, _: Envelope) -> None:
+    draft.control.retention_us = event.retention_us
+
+
+def _erased(draft: Draft, event: v.ContentErased, _: Envelope) -> None:
+    if draft.loaded:
+        draft.erase(frozenset(event.messages))
+
+
+def _adopted(draft: Draft, event: v.ChatAdopted, _: Envelope) -> None:
+    draft.control.epoch = event.epoch
+
+
+def _compaction_undone(draft: Draft, event: v.CompactionUndone, _: Envelope) -> None:
+    draft.drop_boundary(event.boundary)
+
+
+def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
+    control = draft.control
+    control.holder, control.epoch = event.worker, event.epoch
+    control.takeovers += event.takeover
+    control.running = None
+    _spend(control, event.report)
+    _lose_calls(draft, event.unknown)
+
+
+def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
+    _spend(draft.control, event.report)
+    _lose_calls(draft, event.unknown)
+
+
+def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
+    draft.control.policy = event.digest
+    if draft.loaded:
+        draft.policies[event.digest] = event.policy
+
+
+def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
+    control = draft.control
+    control.attempt = event.attempt
+    control.model_attempts += event.kind in ("generate", "compact")
+    control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)
+    control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)
+
+
+def _result(draft: Draft, event: v.ToolResultRecorded, _: Envelope) -> None:
+    draft.record_result(event.result)
+
+
+def _committed(draft: Draft, event: v.StepCommitted, _: Envelope) -> None:
+    _spend(draft.control, event.report, event.added)
+
+
+def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
+    _spend(draft.control, event.report)
+    if event.manual:
+        draft.control.compaction = "committed"
+
+
+def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
+    control = draft.control
+    control.not_before = event.not_before
+    control.retry = RetryState(attempt=event.attempt, delay_us=event.delay_us, at=event.not_before, error=event.error)
+    _spend(control, event.report)
+
+
+def _action(draft: Draft, event: v.ActionRequired, envelope: Envelope) -> None:
+    draft.control.action = OpenAction(
+        id=envelope.version, deadline=event.deadline, on_expiry=event.on_expiry, items=event.items
+    )
+
+
+def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
+    control = draft.control
+    if event.cause in ("complete", "stop_after_tool"):
+        control.owed = False
+    control.running = None
+    _spend(control, event.report)
+
+
+def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
+    draft.control.last_error = event.error
+    _spend(draft.control, event.report)
+
+
+def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envelope) -> None:
+    control = draft.control
+    control.interrupting = False
+    control.running = None
+    _spend(control, event.report, event.added)
+
+
+def _expired(draft: Draft, _event: v.ActionExpired, _: Envelope) -> None:
+    draft.control.action = None
+
+
+def _reconciled(draft: Draft, event: v.Reconciled, _: Envelope) -> None:
+    control = draft.control
+    control.archived = False
+    control.last_error = event.error
+    if event.epoch is not None:
+        control.epoch = event.epoch
+
+
+_SPECIAL: Final[dict[type[v.EventBase], Callable[[Draft, Any, Envelope], None]]] = {
+    v.ChatCreated: _created,
+    v.ChatForked: _forked,
+    v.MessageSentInterrupting: _ends_turn_now,
+    v.QueuedMessagePromoted: _ends_turn_now,
+    v.TurnInterrupted: _ends_turn_now,
+    v.QueuedMessageEdited: _queued_edited,
+    v.MessageEdited: _edited,
+    v.ResultsSubmitted: _submitted,
+    v.TurnResumed: _resumed,
+    v.CompactionRequested: _compaction_requested,
+    v.ContextCleared: _cleared,
+    v.ChatArchived: _archived,
+    v.ChatUnarchived: _unarchived,
+    v.TitleChanged: _title,
+    v.LabelsChanged: _labels,
+    v.ModelChanged: _model,
+    v.AgentChanged: _agent,
+    v.PinnedChanged: _pinned,
+    v.RetentionChanged: _retention,
+    v.ContentErased: _erased,
+    v.ChatAdopted: _adopted,
+    v.CompactionUndone: _compaction_undone,
+    v.Acquired: _acquired,
+    v.Released: _released,
+    v.PolicyRecorded: _policy,
+    v.AttemptStarted: _attempt,
+    v.ToolResultRecorded: _result,
+    v.StepCommitted: _committed,
+    v.CompactionCommitted: _compacted,
+    v.RetryScheduled: _retry,
+    v.ActionRequired: _action,
+    v.TurnFinished: _finished,
+    v.TurnFailed: _failed,
+    v.InterruptionFinished: _interruption_finished,
+    v.ActionExpired: _expired,
+    v.ActionExpiredTurnEnded: _expired,
+    v.Reconciled: _reconciled,
+}

@@ -1,0 +1,34 @@
+"""Replay: walk a log one event at a time, or stop at a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
+from msgspec import Struct
+
+from events.envelope import Recorded
+from events.reducer import evolve, fold
+from events.state import ChatState, initial_state
+
+
+class ReplayStep(Struct, frozen=True):
+    """One event with the states around it."""
+
+    before: ChatState
+    recorded: Recorded
+    after: ChatState
+
+
+def replay(events: Iterable[Recorded], state: ChatState | None = None) -> Iterator[ReplayStep]:
+    """Yield each event with the states before and after it, from ``state`` or from before the first event."""
+    before = initial_state() if state is None else state
+    for recorded in events:
+        after = evolve(before, recorded)
+        yield ReplayStep(before, recorded, after)
+        before = after
+
+
+def state_at(events: Iterable[Recorded], version: int) -> ChatState:
+    """Return the state after the event at ``version``; 0 is the state before the first event."""
+    return fold(takewhile(lambda recorded: recorded.version <= version, events))
