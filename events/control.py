@@ -17,7 +17,6 @@ from events.messages import BoundaryKind, Role, Usage
 from events.parts import CrashPolicy, Runner
 from events.records import AttemptKind, Budget, ErrorInfo, OpenAction, RetryState
 
-
 CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
 """Where a manual compaction stands in the current turn."""
 
@@ -121,6 +120,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
         usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the recorded prices.
         budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget question was answered with the end.
         policy: Digest of the recorded policy.
+        importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both microseconds UTC).
     """
 
@@ -163,6 +163,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     budget: Budget | None = None
     budget_ended: bool = False
     policy: str = ""
+    importing: bool = False
     indexes: Indexes = field(default_factory=Indexes)
 
     def clone(self) -> Control:

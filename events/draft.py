@@ -127,9 +127,7 @@ class Draft:
 
     def erase(self, targets: frozenset[MessageId]) -> None:
         """Erase the content of messages in history, of queued ones, and of what is recorded for them."""
-        items = [
-            TranscriptMessage(m.id, erased(m.message), m.version) if m.id in targets else m for m in self.messages
-        ]
+        items = [TranscriptMessage(m.id, erased(m.message), m.version) if m.id in targets else m for m in self.messages]
         self.messages = Messages(items)
         self.queued = {i: erased(q) if i in targets else q for i, q in self.queued.items()}
 

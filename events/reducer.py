@@ -57,6 +57,7 @@ def _apply(draft: Draft, recorded: Recorded) -> None:
 def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
     control = draft.control
     control.version = envelope.version
+    control.importing = isinstance(event, v.ChatForked | v.MessagesImported)
     control.recorded_at = envelope.recorded_at
     control.status = envelope.dest
     if draft.history_changed:

@@ -77,8 +77,6 @@ class Messages:
     __hash__ = None  # type: ignore[assignment]
 
 
-
-
 class Transcript(Struct, frozen=True, kw_only=True):
     """Messages, and the bodies behind control's ids.
 

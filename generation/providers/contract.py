@@ -96,15 +96,7 @@ class Finish(Struct, frozen=True, kw_only=True):
 
 
 StreamPart: TypeAlias = (
-    TextDelta
-    | TextEnd
-    | ReasoningDelta
-    | ReasoningEnd
-    | CallDelta
-    | CallEnd
-    | ProviderResult
-    | SourceFound
-    | Finish
+    TextDelta | TextEnd | ReasoningDelta | ReasoningEnd | CallDelta | CallEnd | ProviderResult | SourceFound | Finish
 )
 
 

@@ -1,0 +1,93 @@
+"""Synthetic tool results: which trigger answers open calls, with which reason, and the one way to do it.
+
+Whatever ends a turn or lets a user's message into history leaves no open call behind it. Finished calls keep their recorded results;
+what may be running is answered as unknown; the rest takes the reason of the table.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from events.content import Content
+from events.control import Control, OpenCall
+from events.envelope import SourceStatus
+from events.ids import call_key, message_id
+from events.messages import Message
+from events.parts import ToolCallPart, ToolResultPart
+from events.reasons import Reason
+from events.records import Answer
+
+_BUSY: Final = ("pending", "running", "requires_action")
+_IDLE: Final = ("waiting", "error")
+
+
+def _rows(trigger: str, statuses: tuple[SourceStatus, ...], reason: Reason) -> dict[tuple[str, SourceStatus], Reason]:
+    return {(trigger, status): reason for status in statuses}
+
+
+REASONS: Final = MappingProxyType(
+    {
+        **_rows("send", _IDLE, Reason.NEW_MESSAGE),
+        **_rows("send_interrupt", _IDLE, Reason.NEW_MESSAGE),
+        **_rows("send_interrupt", _BUSY, Reason.INTERRUPT),
+        **_rows("edit", (*_BUSY, *_IDLE), Reason.EDIT),
+        **_rows("promote_queued", (*_BUSY, "error"), Reason.PROMOTION),
+        **_rows("interrupt", _BUSY, Reason.INTERRUPT),
+        **_rows("finish_turn", ("running",), Reason.PROMOTION),
+        **_rows("finish_interruption", ("running",), Reason.INTERRUPT),
+        **_rows("expire_action", ("requires_action",), Reason.ACTION_TIMED_OUT),
+        **_rows("expire_action_end_turn", ("requires_action",), Reason.ACTION_TIMED_OUT),
+        **_rows("fork", ("none",), Reason.FORK),
+        **_rows("clear", _IDLE, Reason.CLEAR),
+        **_rows("compact", _IDLE, Reason.COMPACT),
+        **_rows("reconcile", (*_BUSY, *_IDLE), Reason.REPAIRED),
+    }
+)
+"""(trigger, status) -> the reason of calls that neither finished nor may be running."""
+
+_STARTED_BEFORE: Final = frozenset({"interrupt", "send_interrupt", "finish_interruption"})
+
+
+def reason_for(call: OpenCall, trigger: str, status: SourceStatus) -> Reason | None:
+    """Return why ``call`` is answered by ``trigger`` in ``status``; None where its own recorded result answers it."""
+    if call.recorded:
+        return None
+    if call.runs:
+        return Reason.INTERRUPTED_UNKNOWN
+    if trigger in _STARTED_BEFORE and status == "running" and call.runner == "local":
+        return Reason.NOT_STARTED
+    return REASONS[trigger, status]
+
+
+def answers(control: Control, trigger: str, status: SourceStatus | None = None) -> tuple[Answer, ...]:
+    """Answer every open call of the last assistant message, in call order."""
+    source = control.status if status is None else status
+    return tuple(Answer(call=c.key, reason=reason_for(c, trigger, source)) for c in control.indexes.open_calls)
+
+
+def closed(message: Message, version: int, place: int, reason: Reason | None = None) -> tuple[Message, ...]:
+    """Return ``message`` (at ``place`` among those that the event at ``version`` creates) and answers to the calls in it.
+
+    A kept answer, whole or partial, never ran its calls: the local ones are answered as not started, the rest as interrupted.
+    """
+    own = message_id(version, place)
+    results = tuple(
+        Message(
+            role="tool",
+            parts=(
+                ToolResultPart(
+                    call=call_key(own, at),
+                    is_error=True,
+                    reason=reason or (Reason.NOT_STARTED if part.runner == "local" else Reason.INTERRUPT),
+                ),
+            ),
+        )
+        for at, part in enumerate(message.parts)
+        if isinstance(part, ToolCallPart) and part.runner != "provider"
+    )
+    return (message, *results)
+
+
+REJECTED: Final = Content("The user did not approve this call: it was not run.")
+"""Output of a call whose approval was refused."""

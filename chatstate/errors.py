@@ -1,0 +1,138 @@
+"""Refusals of the machine: typed, with a stable code, the trigger and the execution state. A refusal changes nothing.
+
+State is checked before ids, so a refusal names the first thing that stands in the way.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Refusal(Exception):  # noqa: N818 -- a refusal is an answer of the machine, not a fault
+    """Base of all refusals.
+
+    Attributes:
+        code: Stable name for clients.
+        trigger: The trigger that was refused.
+        state: The execution state it was refused in.
+        reason: Why, and what to do.
+    """
+
+    code: ClassVar[str] = "refusal"
+
+    def __init__(self, trigger: str, state: str, reason: str) -> None:
+        super().__init__(f"{trigger} refused in {state}: {reason}")
+        self.trigger = trigger
+        self.state = state
+        self.reason = reason
+
+
+class TransitionNotAllowed(Refusal):
+    """The machine has no such transition from this state."""
+
+    code = "transition_not_allowed"
+
+
+class InvalidState(Refusal):
+    """The chat is in a combination that must not be; only reconcile leads out of it."""
+
+    code = "invalid_state"
+
+
+class ChatNotFound(Refusal):
+    """There is no such chat."""
+
+    code = "chat_not_found"
+
+
+class ChatForeign(Refusal):
+    """The chat was imported and is not this store's to run: read, replay, fork, export or adopt it."""
+
+    code = "chat_foreign"
+
+
+class QueueFull(Refusal):
+    """The queue holds as many messages as it may; ``limit`` says how many."""
+
+    code = "queue_full"
+
+    def __init__(self, trigger: str, state: str, limit: int) -> None:
+        super().__init__(trigger, state, f"the queue holds {limit} messages already; wait, or delete one")
+        self.limit = limit
+
+
+class MessageNotFound(Refusal):
+    """No message of this id is in history (it never was, or it was removed)."""
+
+    code = "message_not_found"
+
+
+class NotAUserMessage(Refusal):
+    """Only a user's message that clients see can be edited."""
+
+    code = "not_a_user_message"
+
+
+class QueuedNotFound(Refusal):
+    """No message of this id is in the queue."""
+
+    code = "queued_not_found"
+
+
+class NothingToCompact(Refusal):
+    """No uncompressed assistant message follows the newest boundary."""
+
+    code = "nothing_to_compact"
+
+
+class NothingToClear(Refusal):
+    """Nothing that the model reads follows the newest boundary."""
+
+    code = "nothing_to_clear"
+
+
+class NothingOwed(Refusal):
+    """History owes no turn: there is nothing to resume."""
+
+    code = "nothing_owed"
+
+
+class ActionStale(Refusal):
+    """The action is not open any more: answered, expired, or another one is open."""
+
+    code = "action_stale"
+
+
+class ToolResultsInvalid(Refusal):
+    """Submitted results do not match the open actions.
+
+    Attributes:
+        kind: ``none_given``, ``duplicate``, ``invalid_json``, ``missing`` or ``unexpected``, in the order of checking.
+        ids: The calls concerned.
+    """
+
+    code = "tool_results_invalid"
+
+    def __init__(self, trigger: str, state: str, kind: str, ids: tuple[str, ...] = ()) -> None:
+        names = ", ".join(ids)
+        super().__init__(trigger, state, f"results are {kind.replace('_', ' ')}{': ' + names if names else ''}")
+        self.kind = kind
+        self.ids = ids
+
+
+class StaleFence(Refusal):
+    """A worker's command was overtaken: its epoch, history version or attempt is not the chat's any more."""
+
+    code = "stale_fence"
+
+
+class IdempotencyConflict(Refusal):
+    """The command id was used before with other content."""
+
+    code = "idempotency_conflict"
+
+
+class ContentTooLarge(Refusal):
+    """An event or a message would be over its size limit."""
+
+    code = "too_large"

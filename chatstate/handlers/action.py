@@ -1,0 +1,111 @@
+"""Handlers of what the client owes: require action, submit results, expiry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NoReturn, TypeAlias
+
+from chatstate import commands as c
+from chatstate.cancellations import REJECTED
+from chatstate.errors import ActionStale, ToolResultsInvalid
+from chatstate.handlers.context import Context
+from events import vocabulary as v
+from events.ids import CallKey
+from events.messages import Message
+from events.parts import ToolResultPart
+from events.records import ActionItem, ActionKind, OnExpiry, OpenAction
+
+_Item: TypeAlias = tuple[ActionKind, CallKey | None]
+
+
+def require_action(ctx: Context, command: c.RequireAction) -> v.ActionRequired:
+    """Open all actions of the moment under one id and one deadline."""
+    ctx.check_fence(command.fence)
+    items = [
+        ActionItem(kind="client_call" if call.runner == "client" else "approval", call=call.key)
+        for call in ctx.control.indexes.open_calls
+        if not call.recorded and not call.may_run
+    ]
+    if command.budget:
+        items.append(ActionItem(kind="budget"))
+    if not items:
+        ctx.not_allowed("the client owes nothing")
+    return v.ActionRequired(
+        decision=command.decision,
+        deadline=ctx.now + command.timeout_us,
+        on_expiry="end_turn" if command.budget else command.on_expiry,
+        items=tuple(items),
+    )
+
+
+def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted:
+    """Take the client's answers, which must match the open actions exactly."""
+    action = _open_action(ctx, command.action)
+    given = [r.call for r in command.results] + [a.call for a in command.approvals]
+    if not given and command.budget is None:
+        _invalid(ctx, "none_given")
+    doubled = tuple(call for call, times in Counter(given).items() if times > 1)
+    if doubled:
+        _invalid(ctx, "duplicate", doubled)
+    broken = tuple(r.call for r in command.results if r.problem is not None)
+    if broken:
+        _invalid(ctx, "invalid_json", broken)
+    owed: set[_Item] = {(item.kind, item.call) for item in action.items}
+    answered: set[_Item] = {("client_call", r.call) for r in command.results}
+    answered |= {("approval", a.call) for a in command.approvals}
+    if command.budget is not None:
+        answered.add(("budget", None))
+    if owed - answered:
+        _invalid(ctx, "missing", _names(owed - answered))
+    if answered - owed:
+        _invalid(ctx, "unexpected", _names(answered - owed))
+    return v.ResultsSubmitted(
+        action=command.action, added=_result_messages(ctx, command), approvals=command.approvals, budget=command.budget
+    )
+
+
+def expire_action(ctx: Context, command: c.ExpireAction) -> v.ActionExpired:
+    """Answer the open actions as timed out; the model goes on."""
+    _check_expiry(ctx, command.action, "go_on")
+    return v.ActionExpired(action=command.action, answers=ctx.answers())
+
+
+def expire_action_end_turn(ctx: Context, command: c.ExpireActionEndTurn) -> v.ActionExpiredTurnEnded:
+    """Answer the open actions as timed out and end the turn."""
+    _check_expiry(ctx, command.action, "end_turn")
+    return v.ActionExpiredTurnEnded(action=command.action, answers=ctx.answers(), promoted=ctx.head)
+
+
+def _open_action(ctx: Context, identity: int) -> OpenAction:
+    action = ctx.control.action
+    if action is None or action.id != identity:
+        ctx.refuse(ActionStale, f"action {identity} is not open; open now: {action.id if action else 'none'}")
+    return action
+
+
+def _check_expiry(ctx: Context, identity: int, on_expiry: OnExpiry) -> None:
+    action = _open_action(ctx, identity)
+    if action.on_expiry != on_expiry:
+        ctx.not_allowed(f"the action says {action.on_expiry} on expiry")
+    if ctx.now < action.deadline:
+        ctx.not_allowed("the deadline has not passed")
+
+
+def _result_messages(ctx: Context, command: c.SubmitResults) -> tuple[Message, ...]:
+    by_call = {
+        r.call: ToolResultPart(call=r.call, is_error=r.is_error, output=r.output, ended_at=ctx.now)
+        for r in command.results
+    }
+    for approval in command.approvals:
+        if not approval.approved:
+            by_call[approval.call] = ToolResultPart(call=approval.call, is_error=True, output=REJECTED)
+    order = [call.key for call in ctx.control.indexes.open_calls if call.key in by_call]
+    return tuple(Message(role="tool", parts=(by_call[key],)) for key in order)
+
+
+def _names(items: set[_Item]) -> tuple[str, ...]:
+    return tuple(sorted(call or kind for kind, call in items))
+
+
+def _invalid(ctx: Context, kind: str, ids: tuple[str, ...] = ()) -> NoReturn:
+    raise ToolResultsInvalid(ctx.trigger, ctx.x, kind, ids)

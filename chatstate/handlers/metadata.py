@@ -1,0 +1,89 @@
+"""Handlers of what changes no status, history or queue, and of fork, import, erase, adopt and uncompact."""
+
+from __future__ import annotations
+
+from chatstate import commands as c
+from chatstate.cancellations import answers
+from chatstate.errors import MessageNotFound
+from chatstate.handlers.context import Context
+from events import vocabulary as v
+
+
+def fork(ctx: Context, command: c.ForkChat) -> v.ChatForked:
+    """Begin a chat as a copy."""
+    return v.ChatForked(
+        chat=command.chat,
+        owner=command.owner,
+        agent=command.agent,
+        release=command.release,
+        origin=command.origin,
+        owed=command.owed,
+        flags=command.flags,
+        title=command.title,
+        labels=command.labels,
+        model=command.model,
+        effort=command.effort,
+    )
+
+
+def import_messages(ctx: Context, command: c.ImportMessages) -> v.MessagesImported:
+    """Copy messages of the fork's origin."""
+    if not ctx.control.importing:
+        ctx.not_allowed("messages are imported only within the append that forks the chat")
+    return v.MessagesImported(
+        answers=answers(ctx.control, "fork", "none") if not command.messages else (), added=command.messages
+    )
+
+
+def set_title(ctx: Context, command: c.SetTitle) -> v.TitleChanged:
+    """Change the title."""
+    return v.TitleChanged(title=command.title)
+
+
+def set_labels(ctx: Context, command: c.SetLabels) -> v.LabelsChanged:
+    """Replace the labels."""
+    return v.LabelsChanged(labels=command.labels)
+
+
+def set_model(ctx: Context, command: c.SetModel) -> v.ModelChanged:
+    """Choose model and effort."""
+    return v.ModelChanged(model=command.model, effort=command.effort)
+
+
+def set_agent(ctx: Context, command: c.SetAgent) -> v.AgentChanged:
+    """Hand the chat to another agent."""
+    return v.AgentChanged(agent=command.agent)
+
+
+def set_pinned(ctx: Context, command: c.SetPinned) -> v.PinnedChanged:
+    """Pin or unpin."""
+    return v.PinnedChanged(pinned=command.pinned)
+
+
+def set_retention(ctx: Context, command: c.SetRetention) -> v.RetentionChanged:
+    """Say how long the chat is kept."""
+    return v.RetentionChanged(retention_us=command.retention_us)
+
+
+def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
+    """Erase the content of messages in history or in the queue."""
+    transcript = ctx.state.need_transcript(ctx.trigger)
+    known = {item.id for item in transcript.messages} | set(transcript.queued)
+    missing = [target for target in command.targets if target not in known]
+    if missing or not command.targets:
+        ctx.refuse(MessageNotFound, f"no message {', '.join(missing) or '(none was named)'} is in this chat")
+    return v.ContentErased(messages=command.targets)
+
+
+def adopt(ctx: Context, command: c.Adopt) -> v.ChatAdopted:
+    """Take over a foreign chat."""
+    return v.ChatAdopted(epoch=ctx.control.epoch + 1)
+
+
+def uncompact(ctx: Context, command: c.Uncompact) -> v.CompactionUndone:
+    """Take the newest compaction boundary back."""
+    ctx.state.need_transcript(ctx.trigger)
+    indexes = ctx.control.indexes
+    if indexes.boundary is None or indexes.boundary_kind != "chat_summarized":
+        ctx.not_allowed("the newest boundary is not a compaction")
+    return v.CompactionUndone(boundary=indexes.boundary)

@@ -1,0 +1,113 @@
+"""What must hold of every state (section 5 of the specification). Facts alone are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatstate.classify import X, classify
+from events.control import Control
+from events.ids import CallKey
+from events.parts import ToolCallPart, ToolResultPart
+from events.state import ChatState
+from events.transcript import Messages
+
+
+def violations(state: ChatState, *, history: bool = True) -> list[str]:
+    """Return what does not hold, in words; empty for a sound state.
+
+    Args:
+        state: The state to check.
+        history: Whether to walk the messages too, which costs their number; control alone costs the same at any length.
+    """
+    control = state.control
+    if not control.exists:
+        return []
+    found = [*_combination(control), *_versions(control), *_companions(control), *_calls(control)]
+    if history and state.transcript is not None:
+        found += _history(state.transcript.messages, control)
+        queued = [item.id for item in control.queue]
+        if sorted(queued) != sorted(state.transcript.queued):
+            found.append(f"the queue names {queued}, bodies are kept of {sorted(state.transcript.queued)}")
+        recorded = {call.key for call in control.indexes.open_calls if call.recorded}
+        if recorded != set(state.transcript.results):
+            found.append(f"recorded results of {sorted(recorded)}, bodies of {sorted(state.transcript.results)}")
+    return found
+
+
+def _combination(control: Control) -> Iterator[str]:
+    if classify(control) is X.INVALID:
+        yield (
+            f"status {control.status} with {len(control.queue)} queued, interrupting={control.interrupting}, "
+            f"archived={control.archived}, holder={control.holder} is not a legal combination"
+        )
+    if len({item.id for item in control.queue}) != len(control.queue):
+        yield "a message is queued twice"
+
+
+def _versions(control: Control) -> Iterator[str]:
+    for name in ("history_version", "queue_version"):
+        if getattr(control, name) > control.version:
+            yield f"{name} {getattr(control, name)} is over version {control.version}"
+
+
+def _companions(control: Control) -> Iterator[str]:
+    pairs = (
+        ("holder", control.holder, "running"),
+        ("action", control.action, "requires_action"),
+        ("last_error", control.last_error, "error"),
+    )
+    for name, value, status in pairs:
+        if (value is not None) != (control.status == status):
+            yield f"{name} is {'set' if value is not None else 'missing'} in {control.status}"
+    if control.not_before is not None and control.status != "pending":
+        yield f"not_before is set in {control.status}"
+    if control.running is not None and control.status != "running":
+        yield f"an attempt is under way in {control.status}"
+    if control.action is not None and not control.action.items:
+        yield "an action is open that asks for nothing"
+
+
+def _calls(control: Control) -> Iterator[str]:
+    open_calls = control.indexes.open_calls
+    if control.status == "waiting" and open_calls:
+        yield f"calls {', '.join(c.key for c in open_calls)} are open in waiting"
+    if control.action is not None:
+        keys = {call.key for call in open_calls}
+        stray = [item.call for item in control.action.items if item.call is not None and item.call not in keys]
+        if stray:
+            yield f"the action asks for calls {stray} that are not open"
+
+
+def _history(messages: Messages, control: Control) -> list[str]:
+    found = []
+    calls: dict[CallKey, bool] = {}
+    ids = set()
+    for item in messages:
+        if item.id in ids:
+            found.append(f"message {item.id} is in history twice")
+        ids.add(item.id)
+        if item.message.opens_turn:
+            found += [
+                f"call {key} is open when user message {item.id} follows" for key, done in calls.items() if not done
+            ]
+            calls = {key: True for key in calls}
+        for place, part in enumerate(item.message.parts):
+            if isinstance(part, ToolCallPart) and part.runner != "provider":
+                calls[CallKey(f"{item.id}.{place}")] = False
+            elif isinstance(part, ToolCallPart):
+                calls[CallKey(f"{item.id}.{place}")] = True
+            elif isinstance(part, ToolResultPart) and not part.provider_executed:
+                found += _result(part, calls, boundary=item.message.boundary is not None)
+    unanswered = {key for key, done in calls.items() if not done}
+    if unanswered != {call.key for call in control.indexes.open_calls}:
+        found.append(f"history leaves {sorted(unanswered)} open, control {[c.key for c in control.indexes.open_calls]}")
+    return found
+
+
+def _result(part: ToolResultPart, calls: dict[CallKey, bool], *, boundary: bool) -> list[str]:
+    if part.call not in calls:
+        return [f"a result of call {part.call} has no call before it"]
+    if calls[part.call] and not boundary:
+        return [f"call {part.call} has two results"]
+    calls[part.call] = True
+    return []

@@ -1,0 +1,96 @@
+"""The shared ``transitions`` machine over the five statuses, built from the table.
+
+One machine serves all chats: it holds no model. ``destination`` sets the state of a probe (one per thread) and fires the trigger; the machine's
+conditions look at the chat's situation, and the status it moves the probe to is the status after the transition.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
+
+from transitions import Machine, MachineError
+
+from chatstate.classify import STATUS_OF, X
+from chatstate.errors import ChatNotFound, InvalidState, TransitionNotAllowed
+from chatstate.table import TABLE
+from events.envelope import Status
+
+
+class Situation(NamedTuple):
+    """What conditions look at: the execution state and the case of the cell."""
+
+    state: X
+    case: str = "usual"
+
+
+_Row = tuple[str, str, str]
+
+
+def _rows() -> dict[_Row, set[Situation]]:
+    """Return (trigger, source status, destination status) -> the situations in which that transition is open."""
+    rows: dict[_Row, set[Situation]] = {}
+    for state, cells in TABLE.items():
+        for trigger, cell in cells.items():
+            for case, outcomes in cell._asdict().items():
+                for outcome in outcomes:
+                    row = (trigger, STATUS_OF.get(state, "invalid"), STATUS_OF[outcome])
+                    rows.setdefault(row, set()).add(Situation(state, case))
+    return rows
+
+
+def _permits(open_in: frozenset[Situation]) -> Callable[[Situation], bool]:
+    def condition(situation: Situation) -> bool:
+        return situation in open_in
+
+    return condition
+
+
+def build_machine() -> Machine:
+    """Return a machine whose transitions are the table's. Costs some milliseconds: it is built once."""
+    rows = _rows()
+    states = sorted({status for _, source, dest in rows for status in (source, dest)})
+    machine = Machine(model=None, states=states, initial=None, auto_transitions=False)
+    for (trigger, source, dest), situations in rows.items():
+        machine.add_transition(trigger, source, dest, conditions=_permits(frozenset(situations)))
+    return machine
+
+
+MACHINE: Final = build_machine()
+
+
+class _Probe(threading.local):
+    """What the machine moves: a status, one per thread."""
+
+    state: str = "none"
+
+
+_PROBE: Final = _Probe()
+
+NOT_HERE: Final = "there is no such transition from this state"
+LEASE_LIVES: Final = "a live worker holds the chat"
+
+
+def destination(trigger: str, situation: Situation) -> Status:
+    """Return the status after ``trigger``.
+
+    Raises:
+        ChatNotFound: The chat does not exist.
+        InvalidState: The chat is in a combination that must not be, and the trigger is not reconcile.
+        TransitionNotAllowed: The table has no such transition.
+    """
+    state = situation.state
+    _PROBE.state = STATUS_OF.get(state, "invalid")
+    try:
+        moved = MACHINE.events[trigger].trigger(_PROBE, situation)
+    except MachineError:
+        moved = False
+    if moved:
+        return cast("Status", _PROBE.state)
+    if state is X.N:
+        raise ChatNotFound(trigger, state, "there is no such chat")
+    if state is X.INVALID:
+        raise InvalidState(trigger, state, "the chat is in a combination that must not be; reconcile it first")
+    dead = TABLE[state].get(trigger, None)
+    raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else NOT_HERE)
