@@ -1,4 +1,5 @@
-"""Audit: walk a log and say where a step was not legal or a state not sound. Needs no configuration and reads facts alone."""
+"""Audit: walk a log and say where a step was not legal or a state not sound. Needs no configuration and reads facts
+alone."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
         if version != expected:
             yield Finding(version, f"version {version} follows {expected - 1}")
         expected = version + 1
-        # What an edit removes cannot be checked later; all else of history is checked once, at the end: linear in the log.
+        # What an edit removes cannot be checked later; all else of history is checked once, at the end, so that the cost
+        # stays linear in the log.
         removes = isinstance(step.recorded.event, MessageEdited | CompactionUndone)
         before = violations(step.before) if removes else []
         for problem in (*before, *_legal(step), *_fenced(step), *violations(step.after, history=False)):

@@ -1,7 +1,7 @@
 """Synthetic tool results: which trigger answers open calls, with which reason, and the one way to do it.
 
-Whatever ends a turn or lets a user's message into history leaves no open call behind it. Finished calls keep their recorded results;
-what may be running is answered as unknown; the rest takes the reason of the table.
+Whatever ends a turn or lets a user's message into history leaves no open call behind it. Finished calls keep their
+recorded results; what may be running is answered as unknown; the rest takes the reason of the table.
 """
 
 from __future__ import annotations
@@ -67,9 +67,11 @@ def answers(control: Control, trigger: str, status: SourceStatus | None = None) 
 
 
 def closed(message: Message, version: int, place: int, reason: Reason | None = None) -> tuple[Message, ...]:
-    """Return ``message`` (at ``place`` among those that the event at ``version`` creates) and answers to the calls in it.
+    """Return ``message`` (at ``place`` among those that the event at ``version`` creates) and answers to the calls in
+    it.
 
-    A kept answer, whole or partial, never ran its calls: the local ones are answered as not started, the rest as interrupted.
+    A kept answer, whole or partial, never ran its calls: the local ones are answered as not started, the rest as
+    interrupted.
     """
     own = message_id(version, place)
     results = tuple(

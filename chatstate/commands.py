@@ -1,7 +1,7 @@
 """Commands: one typed input per transition.
 
-A command carries what cannot be known from the state: texts, limits, database facts (is the holder's lease dead?), fences. Times are
-microseconds, UTC where they are points in time.
+A command carries what cannot be known from the state: texts, limits, database facts (is the holder's lease dead?),
+fences. Times are microseconds, UTC where they are points in time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """What a worker believes; None is not compared. A command under a fence that does not hold is refused (StaleFence)."""
+    """What a worker believes; None is not compared. A command under a fence that does not hold is refused
+    (StaleFence)."""
 
     epoch: int
     history_version: int | None = None
@@ -354,7 +355,8 @@ class ScheduleRetry(Command, frozen=True, kw_only=True):
 
 
 class RequireAction(Command, frozen=True, kw_only=True):
-    """Ask the client for what it owes: open client calls and approvals, or with ``budget`` the answer to a budget question."""
+    """Ask the client for what it owes: open client calls and approvals, or with ``budget`` the answer to a budget
+    question."""
 
     trigger = "require_action"
     fence: Fence

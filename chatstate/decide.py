@@ -1,7 +1,7 @@
 """``decide``: the only door. A command and a state give an event, or a typed refusal that changes nothing.
 
-The machine says whether the trigger is legal and which status follows; the trigger's handler checks what the table cannot say and
-lists the effects.
+The machine says whether the trigger is legal and which status follows; the trigger's handler checks what the table
+cannot say and lists the effects.
 """
 
 from __future__ import annotations

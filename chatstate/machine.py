@@ -1,7 +1,8 @@
 """The shared ``transitions`` machine over the five statuses, built from the table.
 
-One machine serves all chats: it holds no model. ``destination`` sets the state of a probe (one per thread) and fires the trigger; the machine's
-conditions look at the chat's situation, and the status it moves the probe to is the status after the transition.
+One machine serves all chats: it holds no model. ``destination`` sets the state of a probe (one per thread) and fires
+the trigger; the machine's conditions look at the chat's situation, and the status it moves the probe to is the status
+after the transition.
 """
 
 from __future__ import annotations

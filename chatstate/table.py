@@ -1,15 +1,18 @@
 """The one transition table: execution state -> trigger -> where it may lead.
 
-Theory. The five statuses are the states of the machine; queue, interrupting, archived and holder are its conditions. Written out over the
-execution states (``chatstate.classify``), every condition becomes a row, and the table can be compared cell by cell with its specification.
-Three things may live here: states, triggers, outcomes. The table must not know messages, calls, clocks or stores.
+Theory. The five statuses are the states of the machine; queue, interrupting, archived and holder are its conditions.
+Written out over the execution states (``chatstate.classify``), every condition becomes a row, and the table can be
+compared cell by cell with its specification. Three things may live here: states, triggers, outcomes. The table must
+not know messages, calls, clocks or stores.
 
-A cell has up to three cases. ``usual`` is the common one. ``dead`` is the outcome where the holder's lease is dead, in database time: no
-live worker can finish an interruption, so it is finished inline. ``unanswered`` is a created chat with nothing to answer. In each case the
-status after it is certain; of two outcomes the queue decides. What the table cannot say stands in the handlers: whether an id exists, whether
-a turn is owed, whether a deadline has passed, and whether a worker's fence still holds.
+A cell has up to three cases. ``usual`` is the common one. ``dead`` is the outcome where the holder's lease is dead, in
+database time: no live worker can finish an interruption, so it is finished inline. ``unanswered`` is a created chat
+with nothing to answer. In each case the status after it is certain; of two outcomes the queue decides. What the table
+cannot say stands in the handlers: whether an id exists, whether a turn is owed, whether a deadline has passed, and
+whether a worker's fence still holds.
 
-A trigger that is missing from a row is forbidden there. Terminal states do not exist: an archived chat can be unarchived.
+A trigger that is missing from a row is forbidden there. Terminal states do not exist: an archived chat can be
+unarchived.
 """
 
 from __future__ import annotations

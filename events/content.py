@@ -1,8 +1,9 @@
 """Content: what people and models read, kept apart from the facts that fold and decision read.
 
-A field of type :class:`Content` holds text, tool arguments, tool results, file bytes and names, error messages or titles. The codec takes
-these values out of the event, so that a log without its content still folds to the same state. What a content field says in the facts is its
-place in the event's content list and its size; reading a value that was not loaded or was erased raises :class:`ContentUnavailable`.
+A field of type :class:`Content` holds text, tool arguments, tool results, file bytes and names, error messages or
+titles. The codec takes these values out of the event, so that a log without its content still folds to the same state.
+What a content field says in the facts is its place in the event's content list and its size; reading a value that was
+not loaded or was erased raises :class:`ContentUnavailable`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Content:
 
     Args:
         value: The text or JSON data; an :class:`Absent` where it is not at hand.
-        size: Bytes of the value: UTF-8 bytes of a text, bytes of the JSON encoding of anything else. Computed when a value is given.
+        size: Bytes of the value: UTF-8 bytes of a text, bytes of the JSON encoding of anything else. Computed when a
+        value is given.
 
     Raises:
         UnicodeEncodeError: The text holds a lone surrogate (``events.values`` checks and repairs before).

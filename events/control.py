@@ -1,7 +1,7 @@
 """Control: the part of a chat's state that transitions and decisions read.
 
-A few hundred bytes whatever the length of the chat. It is kept in the store's header row and equals the fold of the log. A ``Control`` is
-mutable so that a fold is cheap; outside the reducer it is treated as a value and never changed.
+A few hundred bytes whatever the length of the chat. It is kept in the store's header row and equals the fold of the
+log. A ``Control`` is mutable so that a fold is cheap; outside the reducer it is treated as a value and never changed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
 class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A call of the last assistant message without a result in history, with the facts frozen at its commit.
 
-    ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it; ``recorded``
-    that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is an error.
+    ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it;
+    ``recorded`` that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is
+    an error.
     """
 
     key: CallKey
@@ -109,19 +110,20 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     """The facts of a chat's state.
 
     Attributes:
-        version: Number of events. ``history_version``, ``queue_version``: the last event that changed history, or the queue.
-        status: One of the five statuses, with its companions ``interrupting``, ``archived``, ``holder``, ``epoch``.
-        not_before: A pending chat is not acquired before this time (microseconds UTC).
+        version: Number of events. ``history_version``, ``queue_version``: the last event that changed history, or the
+        queue. status: One of the five statuses, with its companions ``interrupting``, ``archived``, ``holder``,
+        ``epoch``. not_before: A pending chat is not acquired before this time (microseconds UTC).
         owed: Whether history owes a turn, so that resume has something to run.
         compaction: Where a manual compaction stands in the current turn.
-        attempt: Starts on the current history. ``model_attempts``: generate and compact starts that the retry budget counts.
-        takeovers: Times the chat was taken from a dead holder on the current history.
+        attempt: Starts on the current history. ``model_attempts``: generate and compact starts that the retry budget
+        counts. takeovers: Times the chat was taken from a dead holder on the current history.
         running: The attempt under way.
-        usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the recorded prices.
-        budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget question was answered with the end.
-        policy: Digest of the recorded policy.
+        usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the
+        recorded prices. budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget
+        question was answered with the end. policy: Digest of the recorded policy.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
-        updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both microseconds UTC).
+        updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both
+        microseconds UTC).
     """
 
     chat: str = ""

@@ -20,7 +20,8 @@ SourceStatus: TypeAlias = Status | Literal["none"]
 class Envelope(Struct, frozen=True, kw_only=True):
     """What surrounds an event's facts.
 
-    ``recorded_at`` is microseconds UTC; ``index`` counts the events of one command's append, so (chat, command id) is unique at index 0.
+    ``recorded_at`` is microseconds UTC; ``index`` counts the events of one command's append, so (chat, command id) is
+    unique at index 0.
     """
 
     version: int
@@ -37,7 +38,8 @@ class Envelope(Struct, frozen=True, kw_only=True):
 class StoredEvent(Struct, frozen=True, kw_only=True):
     """An event as its bytes were written: the envelope in columns, facts and content as they are hashed.
 
-    ``content`` is empty where the event has none. See ``events.codec`` for both byte forms and ``events.digest`` for the chain.
+    ``content`` is empty where the event has none. See ``events.codec`` for both byte forms and ``events.digest`` for
+    the chain.
     """
 
     envelope: Envelope

@@ -1,7 +1,8 @@
 """Typed identifiers.
 
-An id of this layer is a plain string or integer with a name of its own for the type checker. Ids of messages and calls are positions in the
-log, so they are derived when an event is folded and never drawn at random; ids of chats, workers and commands come from the caller.
+An id of this layer is a plain string or integer with a name of its own for the type checker. Ids of messages and calls
+are positions in the log, so they are derived when an event is folded and never drawn at random; ids of chats, workers
+and commands come from the caller.
 """
 
 from typing import NewType

@@ -1,7 +1,7 @@
 """Indexes: what decisions need of history, kept up message by message.
 
-One function, ``advance``, tells what a message that enters history does to them. After an edit or an undone compaction the same function
-runs over what survives, so there is one rule, in one place. Facts alone are read.
+One function, ``advance``, tells what a message that enters history does to them. After an edit or an undone compaction
+the same function runs over what survives, so there is one rule, in one place. Facts alone are read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
 
 
 def _pass_boundary(indexes: Indexes, message: MessageId, body: Message) -> None:
-    # The summary (model-only user message) is the first of the three: from it on everything before counts as compressed.
+    # The summary (model-only user message) is the first of the three: from it on everything before counts as
+    # compressed.
     if body.role != "user":
         return
     indexes.boundary = message

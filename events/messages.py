@@ -50,7 +50,8 @@ class Usage(_Record, frozen=True, kw_only=True):
 class Step(_Record, frozen=True, kw_only=True):
     """What is known of the model call behind an assistant message or an ended attempt.
 
-    Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None where unpriced.
+    Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None
+    where unpriced.
     """
 
     provider: str
@@ -75,8 +76,9 @@ class ContextMark(_Record, frozen=True, kw_only=True):
 class Message(_Record, frozen=True, kw_only=True):
     """One message as an event carries it; its id follows from the event's version and its place there.
 
-    ``interrupted`` marks an answer that an interruption cut short: it is not finished. ``boundary`` marks the three messages of a
-    compaction or clear boundary. ``origin`` is the id that a copied message (fork, re-insertion) had where it came from.
+    ``interrupted`` marks an answer that an interruption cut short: it is not finished. ``boundary`` marks the three
+    messages of a compaction or clear boundary. ``origin`` is the id that a copied message (fork, re-insertion) had
+    where it came from.
     """
 
     role: Role

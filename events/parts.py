@@ -46,7 +46,8 @@ class ReasoningPart(_Part, frozen=True, tag="reasoning", kw_only=True):
 class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
     """A tool call with the facts frozen at its commit: fold and decision never look at a later registry.
 
-    ``arguments`` is the JSON text that the model gave. ``provider_call_id`` is an attribute: some providers repeat it in every turn.
+    ``arguments`` is the JSON text that the model gave. ``provider_call_id`` is an attribute: some providers repeat it
+    in every turn.
     """
 
     name: str

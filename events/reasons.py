@@ -31,7 +31,8 @@ REASON_TEXTS: Final = MappingProxyType(
         Reason.PROMOTION: "Not run: the next queued message of the user was taken up instead.",
         Reason.EDIT: "Not run: the user edited the conversation.",
         Reason.INTERRUPT: "Not run: the user interrupted the turn.",
-        Reason.INTERRUPTED_UNKNOWN: "Interrupted while running: it is not known whether it took effect. Check before running it again.",
+        Reason.INTERRUPTED_UNKNOWN: "Interrupted while running: it is not known whether it took effect. "
+        "Check before running it again.",
         Reason.NOT_STARTED: "Interrupted before it was started: it had no effect.",
         Reason.ACTION_TIMED_OUT: "No answer came within the time allowed.",
         Reason.FORK: "Not run here: the conversation was forked before the result was known.",

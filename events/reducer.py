@@ -1,7 +1,8 @@
 """The reducer: ``evolve(state, recorded) -> state``, total over well-formed events. It judges nothing.
 
-Most of an event's meaning is its plain effects, applied by the draft for all events alike; the table below adds what is special to a type.
-What a change of status or history takes with it is cleared by default in ``_settle``: a mark that shall survive must be kept there.
+Most of an event's meaning is its plain effects, applied by the draft for all events alike; the table below adds what
+is special to a type. What a change of status or history takes with it is cleared by default in ``_settle``: a mark
+that shall survive must be kept there.
 """
 
 from __future__ import annotations

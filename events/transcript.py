@@ -1,7 +1,8 @@
 """The transcript: messages of a chat in history order, and the bodies that control names by id alone.
 
-Structurally shared: appending to the newest transcript extends a list that older transcripts see a prefix of, so old states stay valid and
-cost nothing, and folding a long log is linear. A branch that appends elsewhere copies its prefix once.
+Structurally shared: appending to the newest transcript extends a list that older transcripts see a prefix of, so old
+states stay valid and cost nothing, and folding a long log is linear. A branch that appends elsewhere copies its prefix
+once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The event vocabulary: one frozen struct per transition, in one table, and their closed union.
 
-Event type and trigger correspond one to one. An event lists its effects plainly (``Effects``), so that most of the reducer is one
-function for all. The state after it stands in the envelope (``dest``): an event says what happened, the machine said where it leads.
+Event type and trigger correspond one to one. An event lists its effects plainly (``Effects``), so that most of the
+reducer is one function for all. The state after it stands in the envelope (``dest``): an event says what happened, the
+machine said where it leads.
 
 The tag of a type and its fields are stored for ever: a changed meaning is a new schema number and an upcasting step.
 """
@@ -44,9 +45,10 @@ class EventBase(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 class Effects(EventBase, frozen=True, kw_only=True):
     """What an event does to history and queue, in the order of application.
 
-    ``removed_from`` and all after it leave history; ``answers`` enter history as one tool message each; then ``added``; then the queued
-    messages named by ``promoted``. Of the queue: ``queued`` join the tail, ``dequeued`` leave it unread, ``queue_order`` is its whole new
-    order. Created messages take their ids from the event's version and their place among answers, added and queued, in that order.
+    ``removed_from`` and all after it leave history; ``answers`` enter history as one tool message each; then
+    ``added``; then the queued messages named by ``promoted``. Of the queue: ``queued`` join the tail, ``dequeued``
+    leave it unread, ``queue_order`` is its whole new order. Created messages take their ids from the event's version
+    and their place among answers, added and queued, in that order.
     """
 
     removed_from: MessageId | None = None
@@ -59,7 +61,8 @@ class Effects(EventBase, frozen=True, kw_only=True):
 
 
 class Interrupting(Effects, frozen=True, kw_only=True):
-    """Effects of what ends a turn now. ``epoch`` is the raised epoch where the holder was dead; ``report`` its cut attempt."""
+    """Effects of what ends a turn now. ``epoch`` is the raised epoch where the holder was dead; ``report`` its cut
+    attempt."""
 
     epoch: int | None = None
     report: AttemptReport | None = None

@@ -12,8 +12,9 @@ class GenerationError(Exception):
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
 
-    ``kind`` is one of: generic, overloaded, rate_limit, timeout, stream_silence_timeout, auth, config, usage_limit, missing_key,
-    provider_disabled, content_filter. ``retry_after_us`` is what the provider asked to wait, in microseconds.
+    ``kind`` is one of: generic, overloaded, rate_limit, timeout, stream_silence_timeout, auth, config, usage_limit,
+    missing_key, provider_disabled, content_filter. ``retry_after_us`` is what the provider asked to wait, in
+    microseconds.
     """
 
     kind: str

@@ -1,6 +1,7 @@
 """The neutral form of a model request: what prompt assembly makes and what providers turn into their wire format.
 
-Values are plain (content already read): a prompt is built from a loaded transcript just before it is sent, and never stored.
+Values are plain (content already read): a prompt is built from a loaded transcript just before it is sent, and never
+stored.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class PromptText(Struct, frozen=True, kw_only=True, tag="text"):
 
 
 class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
-    """Reasoning to hand back. ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made it."""
+    """Reasoning to hand back. ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made
+    it."""
 
     text: str
     metadata: Json = None
@@ -78,8 +80,9 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``system`` are the system texts in order. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or
-    None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps the tools declared but unused.
+    ``system`` are the system texts in order. ``effort`` is the reasoning effort (none < minimal < low < medium < high
+    < xhigh < max) or None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps
+    the tools declared but unused.
     """
 
     model: str

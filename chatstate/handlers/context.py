@@ -28,7 +28,8 @@ class Ending(TypedDict, total=False):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The state a command meets: ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds UTC)."""
+    """The state a command meets: ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds
+    UTC)."""
 
     trigger: str
     state: ChatState

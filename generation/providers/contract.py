@@ -1,7 +1,7 @@
 """What a provider does: stream one model call as neutral parts, and classify what went wrong.
 
-A provider wraps an official SDK, whose own retries are off: there is one retry layer, and it is ours and durable. Cancelling the task that
-iterates a stream closes the connection.
+A provider wraps an official SDK, whose own retries are off: there is one retry layer, and it is ours and durable.
+Cancelling the task that iterates a stream closes the connection.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True):
 
 
 class ReasoningEnd(Struct, frozen=True, kw_only=True):
-    """A reasoning block ended. ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later prompts."""
+    """A reasoning block ended. ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later
+    prompts."""
 
     block: int
     metadata: Json = None
@@ -101,7 +102,8 @@ StreamPart: TypeAlias = (
 
 
 class UsageSoFar(Struct, frozen=True, kw_only=True):
-    """Usage known before the end (a provider that reports its input first): kept when the stream is cut or interrupted."""
+    """Usage known before the end (a provider that reports its input first): kept when the stream is cut or
+    interrupted."""
 
     usage: Usage
     response_id: str | None = None
