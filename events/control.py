@@ -7,11 +7,15 @@ log. A ``Control`` is mutable so that a fold is cheap; outside the reducer it is
 from __future__ import annotations
 
 import copy
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct, field
 
+from events.content import Absent, Content
+
 from events.envelope import Status
+from events.errors import MalformedEvent
 from events.ids import CallKey, MessageId, WorkerId
 from events.messages import BoundaryKind, Role, Usage
 from events.parts import CrashPolicy, Runner
@@ -178,3 +182,33 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     def exists(self) -> bool:
         """Whether the chat was created."""
         return self.version > 0
+
+
+def encode_control(control: Control) -> bytes:
+    """Return control as a header keeps it: facts alone (a content is its size), the same bytes for the same fold."""
+    return msgspec.json.encode(control, enc_hook=_size_alone)
+
+
+def decode_control(data: bytes) -> Control:
+    """Return the control that ``encode_control`` wrote; its contents are not loaded.
+
+    Raises:
+        MalformedEvent: The bytes are not a control.
+    """
+    try:
+        return _DECODER.decode(data)
+    except msgspec.MsgspecError as error:
+        raise MalformedEvent("control", str(error)) from error
+
+
+def _size_alone(value: object) -> int:
+    if isinstance(value, Content):
+        return value.size
+    raise TypeError(type(value).__name__)
+
+
+def _not_loaded(_: type, size: int) -> Content:
+    return Content(Absent.NOT_LOADED, size)
+
+
+_DECODER: Final = msgspec.json.Decoder(Control, dec_hook=_not_loaded)

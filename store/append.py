@@ -1,0 +1,334 @@
+"""Plans: load, decide, append, and again from the start on a conflict.
+
+A plan is a function from a chat's state to commands, not a list of events: when another event came first, the new events are folded and the
+whole plan runs again, fences included. So a decision is never taken on facts that another event has changed, and it names the version just
+before its own event. What a plan does besides issuing commands must be harmless to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from chatstate.classify import X, classify
+from chatstate.commands import Adopt, AnyCommand
+from chatstate.decide import Decided, decide
+from chatstate.errors import ChatForeign, ChatNotFound, ContentTooLarge, IdempotencyConflict, Refusal, TransitionNotAllowed
+from events.codec import Encoded, encode
+from events.contentlist import erase_content
+from events.control import encode_control
+from events.digest import GENESIS
+from events.envelope import Envelope, Recorded
+from events.erasure import content_of_messages
+from events.errors import TooLarge
+from events.ids import ChatId, CommandId
+from events.records import Actor
+from events.reducer import evolve, fold
+from events.state import ChatState, initial_state
+from events.values import DEFAULT_LIMITS, Limits
+from events.vocabulary import ChatCreated, ChatForked, ContentErased, TitleChanged
+from store.contract import (
+    Append,
+    Appended,
+    AppendResult,
+    CommandRecord,
+    Conflict,
+    DuplicateCommand,
+    Header,
+    LoadedHeader,
+    NewEvent,
+    Store,
+)
+from store.errors import OutcomeUnknown
+from store.loading import LoadedChat, load_chat, read_recorded
+
+READER_LEVEL = 1
+"""The release level that chats written here ask of their readers."""
+
+
+class PlanRun:
+    """What a plan sees and issues: the state so far, and ``do``.
+
+    Attributes:
+        state: The state after the commands so far.
+        now: Database time in microseconds UTC.
+        lease_dead: Whether the holder that the plan met has a dead lease.
+        recorded: Events so far (their envelopes carry version, time and statuses).
+    """
+
+    def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
+        self.state: ChatState = loaded.state if loaded is not None else initial_state()
+        self.now = now
+        self.lease_dead = loaded is not None and loaded.lease_dead
+        self.foreign = loaded is not None and loaded.header.foreign
+        self.recorded: list[Recorded] = []
+        self._identity = identity
+
+    def do(self, command: AnyCommand) -> Recorded:
+        """Decide ``command`` on the state so far and fold its event.
+
+        Raises:
+            Refusal: It is not allowed; nothing of the plan will be written unless the plan goes on without it.
+        """
+        adopting = isinstance(command, Adopt)
+        if self.foreign and not adopting:
+            raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
+        if adopting and not self.foreign:
+            raise TransitionNotAllowed(command.trigger, classify(self.state.control), "the chat is this store's already")
+        decided = decide(self.state, command, self.now)
+        recorded = Recorded(envelope=self._envelope(decided), event=decided.event)
+        self.state = evolve(self.state, recorded)
+        self.recorded.append(recorded)
+        self.foreign = False
+        return recorded
+
+    def _envelope(self, decided: Decided) -> Envelope:
+        return Envelope(
+            version=self.state.control.version + 1,
+            type=decided.event.type,
+            schema=decided.event.schema,
+            recorded_at=decided.recorded_at,
+            actor=self._identity.actor,
+            source=decided.source,
+            dest=decided.dest,
+            command=self._identity.command,
+            index=len(self.recorded),
+        )
+
+
+Plan: TypeAlias = Callable[[PlanRun], None]
+"""Issues commands by ``run.do``; runs again from the start on a conflict."""
+
+
+class CommandIdentity(Struct, frozen=True, kw_only=True):
+    """Who asks for an append, and under which id.
+
+    ``fingerprint`` identifies the content of a command whose id the caller chose: the same id with another fingerprint is refused.
+    """
+
+    command: CommandId
+    actor: Actor
+    fingerprint: bytes | None = None
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What an append did.
+
+    Attributes:
+        chat: The chat after it, with what was known before kept up: no second read.
+        recorded: The events of the command.
+        repeated: The command was in the log already; nothing was written.
+    """
+
+    chat: LoadedChat
+    recorded: tuple[Recorded, ...]
+    repeated: bool = False
+
+
+class Journal:
+    """Runs plans against a store.
+
+    Args:
+        store: Where chats are kept.
+        salt: Gives random bytes, the salt of one event's content.
+        limits: Sizes allowed.
+    """
+
+    def __init__(self, store: Store, salt: Callable[[], bytes], limits: Limits = DEFAULT_LIMITS) -> None:
+        self.store = store
+        self._salt = salt
+        self._limits = limits
+
+    async def execute(
+        self,
+        chat: ChatId,
+        plan: Plan,
+        identity: CommandIdentity,
+        *,
+        transcript: bool = False,
+        base: LoadedChat | None = None,
+        now: Callable[[], int] | None = None,
+    ) -> Outcome:
+        """Run ``plan`` until it is written, refused, or found to have been written before.
+
+        Args:
+            chat: Which chat.
+            plan: What to do; one that issues no command writes nothing.
+            identity: Actor and command id.
+            transcript: Whether the plan needs the transcript.
+            base: The chat as the caller holds it, to spare the first read; it may be stale.
+            now: Database time as the process estimates it; without it the clock of the read is used.
+
+        Raises:
+            Refusal: The machine, a fence or a limit refused; nothing was written.
+            OutcomeUnknown: The store could not be asked whether the append took effect.
+            StoreUnavailable: Nothing was written.
+        """
+        loaded = base or await load_chat(self.store, chat, transcript=transcript)
+        while True:
+            run = PlanRun(loaded, now() if now is not None else await self._now(loaded), identity)
+            try:
+                plan(run)
+                append, after = await self._prepare(chat, loaded, run, identity)
+            except Refusal:
+                repeated = await self._repeated(chat, identity, transcript=transcript)
+                if repeated is not None:
+                    return repeated
+                raise
+            if append is None:
+                return Outcome(chat=_must(loaded, chat), recorded=())
+            result = await self._append(append, identity)
+            if isinstance(result, Appended):
+                return Outcome(chat=_must(after, chat), recorded=tuple(run.recorded))
+            if isinstance(result, DuplicateCommand):
+                repeated = await self._repeated(chat, identity, transcript=transcript)
+                if repeated is not None:
+                    return repeated
+            loaded = await self._catch_up(chat, loaded, transcript=transcript)
+
+    async def _now(self, loaded: LoadedChat | None) -> int:
+        return loaded.now if loaded is not None else await self.store.now()
+
+    async def _append(self, append: Append, identity: CommandIdentity) -> AppendResult:
+        try:
+            return await self.store.append(append)
+        except OutcomeUnknown:
+            # The reply was lost: the log knows. Not there means that the write did not happen, or loses against our next try.
+            found = await self.store.find_command(append.chat, identity.command)
+            if found is None:
+                return Conflict(append.expected_version)
+            return Appended() if _is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+
+    async def _repeated(self, chat: ChatId, identity: CommandIdentity, *, transcript: bool) -> Outcome | None:
+        found = await self.store.find_command(chat, identity.command)
+        if found is None:
+            return None
+        loaded = _must(await load_chat(self.store, chat, transcript=transcript), chat)
+        if found.fingerprint != identity.fingerprint:
+            state = classify(loaded.state.control)
+            reason = f"command id {identity.command!r} was used at version {found.first} with other content"
+            raise IdempotencyConflict("append", state, reason)
+        recorded = await read_recorded(self.store, chat, after=found.first - 1, upto=found.last)
+        return Outcome(chat=loaded, recorded=tuple(recorded), repeated=True)
+
+    async def _catch_up(self, chat: ChatId, loaded: LoadedChat | None, *, transcript: bool) -> LoadedChat | None:
+        """Fold what came since ``loaded``, or load anew where that is not possible."""
+        if loaded is None or loaded.state.transcript is None:
+            return await load_chat(self.store, chat, transcript=transcript)
+        header = await self.store.load_header(chat)
+        if header is None:
+            return None
+        news = await read_recorded(self.store, chat, after=loaded.header.version, upto=header.header.version)
+        return _refreshed(header, fold(news, loaded.state))
+
+    async def _prepare(
+        self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, identity: CommandIdentity
+    ) -> tuple[Append | None, LoadedChat | None]:
+        if not run.recorded:
+            return None, loaded
+        events: list[NewEvent] = []
+        blobs: dict[str, bytes] = {}
+        digest = loaded.header.digest if loaded is not None else GENESIS
+        for recorded in run.recorded:
+            encoded = self._encode(recorded, digest, run)
+            digest = encoded.stored.digest
+            blobs |= encoded.blobs
+            fingerprint = identity.fingerprint if recorded.envelope.index == 0 else None
+            events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
+        before = loaded.header if loaded is not None else None
+        header = header_of(run.state, digest, title=_title(before, run.recorded), foreign=run.foreign)
+        append = Append(
+            chat=chat,
+            expected_version=before.version if before is not None else 0,
+            header=header,
+            events=tuple(events),
+            blobs=blobs,
+            erased=await self._erasures(chat, run),
+        )
+        # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
+        same = before is not None and before.holder == header.holder
+        alive = header.holder is not None and (loaded is None or not same or loaded.holder_alive)
+        return append, LoadedChat(state=run.state, header=header, now=run.now, holder_alive=alive)
+
+    def _encode(self, recorded: Recorded, digest: bytes, run: PlanRun) -> Encoded:
+        envelope = recorded.envelope
+        try:
+            return encode(
+                recorded.event,
+                version=envelope.version,
+                recorded_at=envelope.recorded_at,
+                actor=envelope.actor,
+                source=envelope.source,
+                dest=envelope.dest,
+                command=envelope.command,
+                index=envelope.index,
+                salt=self._salt(),
+                previous_digest=digest,
+                limits=self._limits,
+            )
+        except TooLarge as error:
+            raise ContentTooLarge(recorded.event.trigger, classify(run.state.control), str(error)) from error
+
+    async def _erasures(self, chat: ChatId, run: PlanRun) -> Mapping[int, bytes]:
+        targets = {t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages}
+        if not targets:
+            return {}
+        log = await self.store.read_events(chat)
+        places = content_of_messages(log, targets)
+        by_version = {stored.envelope.version: stored for stored in log}
+        return {version: erase_content(by_version[version].content, which) for version, which in places.items()}
+
+
+def header_of(state: ChatState, digest: bytes, *, title: str | None, foreign: bool) -> Header:
+    """Return the header row that belongs to ``state``: all of it is derived from the fold but title and the foreign mark."""
+    control = state.control
+    due = control.action.deadline if control.action is not None else control.not_before
+    return Header(
+        chat=ChatId(control.chat),
+        owner=control.owner,
+        agent=control.agent,
+        status=control.status,
+        interrupting=control.interrupting,
+        archived=control.archived,
+        queued=len(control.queue),
+        version=control.version,
+        history_version=control.history_version,
+        queue_version=control.queue_version,
+        epoch=control.epoch,
+        holder=control.holder,
+        due_at=due,
+        created_at=control.created_at,
+        updated_at=control.updated_at,
+        control=encode_control(control),
+        digest=digest,
+        title=title,
+        labels=control.labels,
+        parent=ChatId(control.parent) if control.parent is not None else None,
+        pinned=control.pinned,
+        foreign=foreign,
+        reader_level=READER_LEVEL,
+    )
+
+
+def _title(before: Header | None, recorded: list[Recorded]) -> str | None:
+    title = before.title if before is not None else None
+    for item in recorded:
+        if isinstance(item.event, TitleChanged | ChatCreated | ChatForked):
+            title = item.event.title.text if item.event.title is not None else None
+    return title
+
+
+def _is_ours(found: CommandRecord, append: Append) -> bool:
+    return found.first == append.expected_version + 1 and found.fingerprint == append.events[0].fingerprint
+
+
+def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:
+    return LoadedChat(state=state, header=header.header, now=header.now, holder_alive=header.holder_alive)
+
+
+def _must(loaded: LoadedChat | None, chat: ChatId) -> LoadedChat:
+    if loaded is None:
+        raise ChatNotFound("load", X.N, f"there is no chat {chat}")
+    return loaded
