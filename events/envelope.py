@@ -17,7 +17,7 @@ SourceStatus: TypeAlias = Status | Literal["none"]
 """A status, or ``none`` before a chat exists."""
 
 
-class Envelope(Struct, frozen=True, kw_only=True):
+class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     """What surrounds an event's facts.
 
     ``recorded_at`` is microseconds UTC; ``index`` counts the events of one command's append, so (chat, command id) is
@@ -35,7 +35,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     index: int
 
 
-class StoredEvent(Struct, frozen=True, kw_only=True):
+class StoredEvent(Struct, frozen=True, kw_only=True, gc=False):
     """An event as its bytes were written: the envelope in columns, facts and content as they are hashed.
 
     ``content`` is empty where the event has none. See ``events.codec`` for both byte forms and ``events.digest`` for
@@ -48,7 +48,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
     digest: bytes
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class Recorded(Struct, frozen=True, kw_only=True, gc=False):
     """An event as fold, audit and people read it."""
 
     envelope: Envelope

@@ -75,6 +75,15 @@ class LogFileError(EventsError):
         self.why = why
 
 
+class DigestMismatch(EventsError):
+    """A log is not as it was written; ``version`` is the first event that something is wrong with, ``why`` says what."""
+
+    def __init__(self, version: int, why: str) -> None:
+        super().__init__(f"version {version}: {why}")
+        self.version = version
+        self.why = why
+
+
 class TranscriptMissing(EventsError):
     """An event that needs the transcript (edit, uncompact) was folded onto a state of control alone."""
 

@@ -18,7 +18,7 @@ BoundaryKind: TypeAlias = Literal["chat_summarized", "chat_cleared"]
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "unknown"]
 
 
-class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """Base of the plain records of this module."""
 
 

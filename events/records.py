@@ -24,7 +24,7 @@ ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_h
 ActorKind: TypeAlias = Literal["user", "worker", "system"]
 
 
-class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class _Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """Base of the records of this module."""
 
 

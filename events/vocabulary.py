@@ -34,7 +34,7 @@ from events.records import (
 )
 
 
-class EventBase(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class EventBase(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """Base of all events: the stored tag, its schema number, and the trigger of the machine that it records."""
 
     type: ClassVar[str]

@@ -1,0 +1,335 @@
+"""The stored form of events: an event <-> its facts bytes and its content bytes.
+
+Facts are the JSON of the event's struct without its tag (type and schema stand in the envelope); each content in it is
+replaced by ``[place, bytes]``, its place in the event's content list (``events.contentlist``). Values longer than a
+limit go to blobs. Bytes that were stored are never encoded again: digests, export and import go by them.
+
+Pure and safe to use from many threads: what an encoder or decoder has at hand while it works is kept per thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from events.content import Absent, Content, Json
+from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, in_blob, item_salt, present
+from events.digest import chain
+from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
+from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
+from events.ids import CommandId
+from events.paths import contents
+from events.records import Actor
+from events.upcasting import REGISTRY, Registry
+from events.values import DEFAULT_LIMITS, Limits, check_value
+from events.vocabulary import Event, EventBase
+
+_NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
+_LONG_INTEGER: Final = re.compile(rb"[0-9]{19}")
+_MESSAGE_PATH: Final = re.compile(r"\$(?:\.(?:added|queued)\[\d+\]|\.message)")
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError, RecursionError)
+
+
+class Encoded(Struct, frozen=True, kw_only=True):
+    """An event ready to be stored, and the blobs (SHA-256 in hex -> bytes) that must be stored with it."""
+
+    stored: StoredEvent
+    blobs: Mapping[str, bytes]
+
+
+class _ReadItem(Struct, frozen=True, forbid_unknown_fields=True):
+    """An item of a content list with its value decoded."""
+
+    s: str | UnsetType = UNSET
+    v: Any = UNSET
+    b: str | UnsetType = UNSET
+    n: int | UnsetType = UNSET
+    h: str | UnsetType = UNSET
+
+
+_ITEMS: Final = msgspec.json.Decoder(list[_ReadItem])
+_VALUE: Final = msgspec.json.Decoder()
+
+
+@final
+class _Tools:
+    """One thread's encoder and decoders of a registry, with what their hooks read and write meanwhile."""
+
+    def __init__(self) -> None:
+        self.found: list[Content] = []
+        self.values: Sequence[Json | Absent] = ()
+        self.encoder = msgspec.json.Encoder(enc_hook=self._number)
+        self.full: dict[type[EventBase], msgspec.json.Decoder[EventBase]] = {}
+        self.bare: dict[type[EventBase], msgspec.json.Decoder[EventBase]] = {}
+
+    def decoder(self, cls: type[EventBase], *, bare: bool) -> msgspec.json.Decoder[EventBase]:
+        """Return the decoder of an event type; a bare one reads facts alone."""
+        known = self.bare if bare else self.full
+        decoder = known.get(cls)
+        if decoder is None:
+            decoder = known[cls] = msgspec.json.Decoder(cls, dec_hook=_bare if bare else self.fill)
+        return decoder
+
+    def _number(self, value: object) -> tuple[int, int]:
+        if not isinstance(value, Content):
+            raise TypeError(f"{type(value).__name__} cannot be stored in facts")
+        self.found.append(value)
+        return len(self.found) - 1, value.size
+
+    def fill(self, _type: type, reference: Any) -> Content:
+        """Make the content that a reference in the facts stands for."""
+        place, size = reference
+        if type(place) is not int or type(size) is not int or place < 0 or size < 0:
+            raise ValueError("a content is [place, bytes]")
+        return Content(self.values[place], size)
+
+
+def _bare(_type: type, reference: Any) -> Content:
+    """Make a content that is not loaded. Those of common sizes are shared: a fold meets one for every content."""
+    _place, size = reference
+    if type(size) is not int or size < 0:
+        raise ValueError("a content is [place, bytes]")
+    return _SHARED[size] if size < len(_SHARED) else Content(Absent.NOT_LOADED, size)
+
+
+_SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(2048)]
+
+
+def _tools(registry: Registry) -> _Tools:
+    try:
+        tools: _Tools = registry.local.tools
+    except AttributeError:
+        tools = registry.local.tools = _Tools()
+    return tools
+
+
+def decode(
+    stored: StoredEvent, *, blobs: Mapping[str, bytes] = _NO_BLOBS, content: bool = True, registry: Registry = REGISTRY
+) -> Recorded:
+    """Read a stored event, upcast to the newest schema.
+
+    Args:
+        stored: The event as it was stored.
+        blobs: Blobs by digest (hex); a value whose blob is not among them reads as not loaded.
+        content: False leaves all contents not loaded and does not look at the content bytes.
+        registry: The types and schemas known.
+
+    Raises:
+        UnknownEventType: The type is not known.
+        NewerSchema: The schema is newer than what is known.
+        MalformedEvent: The bytes are not what the envelope says.
+    """
+    tools = _tools(registry)
+    if content:
+        try:
+            tools.values = read_values(stored.content, blobs)
+        except _DECODE_ERRORS as error:
+            raise MalformedEvent(f"version {stored.envelope.version}", f"content: {error}") from None
+    return Recorded(envelope=stored.envelope, event=_read(tools, stored, registry, bare=not content))
+
+
+def decode_places(stored: StoredEvent, registry: Registry = REGISTRY) -> Event:
+    """Read the facts of an event such that each content's value is its place in the content list.
+
+    Raises:
+        UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
+    """
+    tools = _tools(registry)
+    tools.values = range(2**31)
+    return _read(tools, stored, registry, bare=False)
+
+
+def _read(tools: _Tools, stored: StoredEvent, registry: Registry, *, bare: bool) -> Event:
+    envelope = stored.envelope
+    cls = registry.find(envelope.type, envelope.schema, envelope.version)
+    try:
+        if envelope.schema == cls.schema:
+            event = tools.decoder(cls, bare=bare).decode(stored.facts)
+        else:
+            facts = registry.upcast(envelope.type, envelope.schema, _VALUE.decode(stored.facts), _count(stored.content))
+            event = msgspec.convert(facts, cls, dec_hook=_bare if bare else tools.fill)
+    except _DECODE_ERRORS as error:
+        raise MalformedEvent(f"version {envelope.version}", f"facts of {envelope.type!r}: {error}") from None
+    return event  # type: ignore[return-value]  # a registry's classes are the members of Event, or a test's stand-ins
+
+
+def read_values(content: bytes, blobs: Mapping[str, bytes] = _NO_BLOBS) -> list[Json | Absent]:
+    """Return the values of a content list in order; what lies in a blob that is not given is not loaded.
+
+    Raises:
+        msgspec.MsgspecError, ValueError, RecursionError: The bytes are not a content list, or a blob is not JSON.
+    """
+    if not content:
+        return []
+    values: list[Json | Absent] = []
+    for entry in _ITEMS.decode(content):
+        if entry.v is not UNSET:
+            values.append(entry.v)
+        elif isinstance(entry.b, str):
+            blob = blobs.get(entry.b)
+            values.append(Absent.NOT_LOADED if blob is None else _VALUE.decode(blob))
+        elif entry.h is not UNSET:
+            values.append(Absent.ERASED)
+        else:
+            raise ValueError("an item has neither value nor hash")
+    return values
+
+
+def _count(content: bytes) -> int:
+    return len(_ITEMS.decode(content)) if content else 0
+
+
+def encode(
+    event: EventBase,
+    *,
+    version: int,
+    recorded_at: int,
+    actor: Actor,
+    source: SourceStatus,
+    dest: Status,
+    command: CommandId,
+    index: int,
+    salt: bytes,
+    previous_digest: bytes,
+    limits: Limits = DEFAULT_LIMITS,
+    registry: Registry = REGISTRY,
+) -> Encoded:
+    """Make an event's stored form.
+
+    Args:
+        event: The event, of the newest schema. Its contents must be at hand, or erased (a copy of an erased message).
+        version: Its position in its chat, from 1.
+        recorded_at: Microseconds UTC.
+        actor: Who caused it.
+        source: Status before it.
+        dest: Status after it.
+        command: The command that gave it, and
+        index: its place among that command's events.
+        salt: At least 16 random bytes of this event alone; they are not stored.
+        previous_digest: Digest of the event before it; ``digest.GENESIS`` for the first.
+        limits: Sizes allowed.
+        registry: The types known.
+
+    Raises:
+        InvalidValue: A text or value that cannot be stored exactly; says the path within the event.
+        TooLarge: The event or one of its messages is over its limit.
+        ContentUnavailable: A content was not loaded.
+        MalformedEvent: The event's fields do not have the types declared.
+        UnknownEventType: The type is not in the registry.
+    """
+    if len(salt) < SALT_BYTES:
+        raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
+    tools = _tools(registry)
+    facts, found = _write(tools, event, version, registry)
+    items, blobs, sizes = _items(event, found, salt, limits)
+    content = encode_items(items)
+    if len(facts) + len(content) > limits.event_bytes:
+        raise TooLarge(f"event {event.type!r}", len(facts) + len(content), limits.event_bytes)
+    if sum(sizes) > limits.message_bytes:
+        _check_messages(event, sizes, limits)
+    check_value(command, "command")
+    check_value(actor.id, "actor.id")
+    envelope = Envelope(
+        version=version,
+        type=event.type,
+        schema=event.schema,
+        recorded_at=recorded_at,
+        actor=actor,
+        source=source,
+        dest=dest,
+        command=command,
+        index=index,
+    )
+    digest = chain(previous_digest, envelope, facts, content)
+    return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
+
+
+def _write(tools: _Tools, event: EventBase, version: int, registry: Registry) -> tuple[bytes, list[Content]]:
+    """Return facts bytes and contents, having shown that the bytes read back as the same event."""
+    cls = registry.find(event.type, event.schema, version)
+    where = f"new event {event.type!r}"
+    if type(event) is not cls:
+        raise MalformedEvent(where, f"it is a {type(event).__qualname__}, the registry has {cls.__qualname__}")
+    found: list[Content] = []
+    tools.found = found
+    try:
+        facts = tools.encoder.encode(event)
+    except (UnicodeEncodeError, RecursionError, TypeError) as error:
+        _explain(event)
+        raise MalformedEvent(where, str(error)) from None
+    if _LONG_INTEGER.search(facts):
+        _explain(event)
+    tools.values = [content._value for content in found]  # noqa: SLF001  # also what is absent
+    try:
+        again = tools.decoder(cls, bare=False).decode(facts)
+    except _DECODE_ERRORS as error:
+        raise MalformedEvent(where, str(error)) from None
+    if again != event:
+        raise MalformedEvent(where, "its fields do not have the types declared: it would not be read back as it is")
+    # The encoder leaves out a default only where it is the very same object. What was read has one object per value,
+    # so equal events give equal bytes however their values were made.
+    tools.found = []
+    return tools.encoder.encode(again), found
+
+
+def _explain(event: EventBase) -> None:
+    """Raise InvalidValue with the path of what an encoder stumbled over, if it is a value."""
+    check_value(msgspec.to_builtins(event, enc_hook=lambda _content: None), "$")
+
+
+def _items(
+    event: EventBase, found: list[Content], salt: bytes, limits: Limits
+) -> tuple[list[Item], dict[str, bytes], list[int]]:
+    items: list[Item] = []
+    blobs: dict[str, bytes] = {}
+    sizes: list[int] = []
+    for place, content in enumerate(found):
+        own_salt = item_salt(salt, place)
+        if content.erased:
+            items.append(born_erased(own_salt))
+            sizes.append(0)
+            continue
+        value = _value_bytes(event, place, content, limits)
+        sizes.append(len(value))
+        if len(value) > limits.blob_bytes:
+            digest = hashlib.sha256(value).hexdigest()
+            blobs[digest] = value
+            items.append(in_blob(own_salt, digest, len(value)))
+        else:
+            items.append(present(own_salt, value))
+    return items, blobs, sizes
+
+
+def _value_bytes(event: EventBase, place: int, content: Content, limits: Limits) -> bytes:
+    try:
+        value = content.value
+        check_value(value, "$", limits)
+    except InvalidValue as error:
+        raise InvalidValue(_path(event, place) + error.path[1:], error.why) from None
+    except ContentUnavailable as error:
+        raise ContentUnavailable(f"{error.why} ({_path(event, place)} of a new event)") from None
+    return msgspec.json.encode(value)
+
+
+def _path(event: EventBase, place: int) -> str:
+    return next(path for at, (path, _) in enumerate(contents(event)) if at == place)
+
+
+def _check_messages(event: EventBase, sizes: list[int], limits: Limits) -> None:
+    """Sum sizes by message; what belongs to none (a title, a recorded result) counts as one."""
+    totals: dict[str, int] = {}
+    for size, (path, _) in zip(sizes, contents(event), strict=True):
+        match = _MESSAGE_PATH.match(path)
+        message = match[0] if match else "$"
+        totals[message] = totals.get(message, 0) + size
+    for message, total in totals.items():
+        if total > limits.message_bytes:
+            raise TooLarge(
+                f"message {message}" if message != "$" else f"content of {event.type!r}", total, limits.message_bytes
+            )

@@ -1,0 +1,177 @@
+"""The content list of a stored event: its items, their salts and hashes, and erasing.
+
+The content bytes of an event are a JSON array with one item per content, in the order of the places that the facts
+name:
+
+- at hand: ``{"s": salt, "v": value}``; in a blob: ``{"s": salt, "b": SHA-256 of the blob, "n": its bytes}``; erased:
+  ``{"h": item hash}``.
+
+An item's hash is SHA-256(salt, SHA-256 of the value's bytes, their number), so it follows from a value and from the
+reference to its blob alike, and the chain of digests (``events.digest``) is checked without reading blobs. Erasing
+keeps the hash and drops value and salt: short values cannot be guessed from what is left. ``events.codec`` puts values
+in and takes them out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from events.errors import MalformedEvent
+
+SALT_BYTES: Final = 16
+"""Bytes of an event's salt, which the caller draws, and of an item's, which is derived from it."""
+
+
+class Item(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One item of a content list; the value is kept as the bytes that were stored."""
+
+    s: str | UnsetType = UNSET
+    v: Raw | UnsetType = UNSET
+    b: str | UnsetType = UNSET
+    n: int | UnsetType = UNSET
+    h: str | UnsetType = UNSET
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 that stands for the item in the event's digest; the same before and after erasing.
+
+        Raises:
+            ValueError: A salt or hash is not hexadecimal, or the item has none of the three forms.
+        """
+        if isinstance(self.h, str):
+            return _unhex(self.h, 32)
+        salt = _unhex(self.s or "", SALT_BYTES)
+        if isinstance(self.v, Raw):
+            value = bytes(self.v)
+            return item_hash(salt, hashlib.sha256(value).digest(), len(value))
+        return item_hash(salt, _unhex(self.b or "", 32), self.n or 0)
+
+
+_DECODER: Final = msgspec.json.Decoder(list[Item])
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def item_salt(salt: bytes, place: int) -> bytes:
+    """Derive the salt of the item at ``place`` from its event's salt."""
+    return hashlib.sha256(salt + place.to_bytes(4, "big")).digest()[:SALT_BYTES]
+
+
+def item_hash(salt: bytes, value_digest: bytes, size: int) -> bytes:
+    """Return the hash of an item from its salt, and the SHA-256 and number of its value's bytes."""
+    return hashlib.sha256(salt + value_digest + size.to_bytes(8, "big")).digest()
+
+
+def present(salt: bytes, value: bytes) -> Item:
+    """Return the item of a value at hand, given as JSON bytes."""
+    return Item(s=salt.hex(), v=Raw(value))
+
+
+def in_blob(salt: bytes, blob_digest: str, size: int) -> Item:
+    """Return the item of a value that lies in a blob."""
+    return Item(s=salt.hex(), b=blob_digest, n=size)
+
+
+def born_erased(salt: bytes) -> Item:
+    """Return the item of a content that was erased before it was copied here; its hash stands for no value."""
+    return Item(h=hashlib.sha256(salt).hexdigest())
+
+
+def encode_items(items: list[Item]) -> bytes:
+    """Return content bytes; none where there is no item."""
+    return _ENCODER.encode(items) if items else b""
+
+
+def parse_items(content: bytes, where: str = "content") -> list[Item]:
+    """Read content bytes, which must be exactly as this module writes them.
+
+    Args:
+        content: The bytes; none is the empty list.
+        where: The event, for the error.
+
+    Raises:
+        MalformedEvent: Anything else: the digest covers values and salts, so nothing else may vary.
+    """
+    if not content:
+        return []
+    try:
+        items = _DECODER.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedEvent(where, f"content: {error}") from None
+    if not items or _ENCODER.encode(items) != content:
+        raise MalformedEvent(where, "content is not in its canonical form")
+    for place, entry in enumerate(items):
+        if _form(entry) not in _FORMS:
+            raise MalformedEvent(where, f"content item {place} has none of the three forms")
+    return items
+
+
+def item_hashes(content: bytes, where: str = "content") -> bytes:
+    """Return the hashes of all items, one after the other: what the digest of an event says of its content.
+
+    Raises:
+        MalformedEvent: The bytes are not a content list.
+    """
+    try:
+        return b"".join(entry.hash for entry in parse_items(content, where))
+    except ValueError as error:
+        raise MalformedEvent(where, f"content: {error}") from None
+
+
+def blob_references(content: bytes) -> Iterator[tuple[str, int]]:
+    """Yield digest (hex) and bytes of each blob that a content list refers to, in order.
+
+    Raises:
+        MalformedEvent: The bytes are not a content list.
+    """
+    if b'"b":' not in content:
+        return
+    for entry in parse_items(content):
+        if isinstance(entry.b, str) and isinstance(entry.n, int):
+            yield entry.b, entry.n
+
+
+def content_blobs(content: bytes) -> tuple[str, ...]:
+    """Return the digests (hex) of the blobs that a content list refers to, each once, in order.
+
+    Raises:
+        MalformedEvent: The bytes are not a content list.
+    """
+    return tuple(dict.fromkeys(digest for digest, _ in blob_references(content)))
+
+
+def erase_items(content: bytes, places: Collection[int] | None = None) -> bytes:
+    """Return content bytes without the values and salts of some items; digests stay valid. What was erased stays so.
+
+    Args:
+        content: Content bytes of an event.
+        places: Places of the items to erase; all where None.
+
+    Raises:
+        MalformedEvent: The bytes are not a content list.
+        IndexError: A place that the list does not have.
+    """
+    items = parse_items(content)
+    for place in range(len(items)) if places is None else places:
+        if not 0 <= place < len(items):
+            raise IndexError(place)
+        items[place] = Item(h=items[place].hash.hex())
+    return encode_items(items)
+
+
+_FORMS: Final = frozenset({"sv", "sbn", "h"})
+
+
+def _form(entry: Item) -> str:
+    return "".join(name for name in entry.__struct_fields__ if getattr(entry, name) is not UNSET)
+
+
+def _unhex(text: str, length: int) -> bytes:
+    value = bytes.fromhex(text)
+    if len(value) != length or value.hex() != text:
+        raise ValueError(f"not {length} bytes in lower-case hexadecimal digits")
+    return value
