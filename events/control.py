@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct, field
 
 from events.content import Absent, Content
-
 from events.envelope import Status
 from events.errors import MalformedEvent
 from events.ids import CallKey, MessageId, WorkerId

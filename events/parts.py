@@ -20,7 +20,9 @@ CrashPolicy: TypeAlias = Literal["rerun", "report"]
 """What becomes of a call whose worker died: run again, or tell the model that the outcome is unknown."""
 
 
-class _Part(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True, gc=False):
+class _Part(
+    Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True, gc=False
+):
     """Base of all parts."""
 
 

@@ -15,9 +15,16 @@ from msgspec import Struct
 from chatstate.classify import X, classify
 from chatstate.commands import Adopt, AnyCommand
 from chatstate.decide import Decided, decide
-from chatstate.errors import ChatForeign, ChatNotFound, ContentTooLarge, IdempotencyConflict, Refusal, TransitionNotAllowed
+from chatstate.errors import (
+    ChatForeign,
+    ChatNotFound,
+    ContentTooLarge,
+    IdempotencyConflict,
+    Refusal,
+    TransitionNotAllowed,
+)
 from events.codec import Encoded, encode
-from events.contentlist import erase_content
+from events.contentlist import erase_items
 from events.control import encode_control
 from events.digest import GENESIS
 from events.envelope import Envelope, Recorded
@@ -76,7 +83,9 @@ class PlanRun:
         if self.foreign and not adopting:
             raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
         if adopting and not self.foreign:
-            raise TransitionNotAllowed(command.trigger, classify(self.state.control), "the chat is this store's already")
+            raise TransitionNotAllowed(
+                command.trigger, classify(self.state.control), "the chat is this store's already"
+            )
         decided = decide(self.state, command, self.now)
         recorded = Recorded(envelope=self._envelope(decided), event=decided.event)
         self.state = evolve(self.state, recorded)
@@ -272,13 +281,15 @@ class Journal:
             raise ContentTooLarge(recorded.event.trigger, classify(run.state.control), str(error)) from error
 
     async def _erasures(self, chat: ChatId, run: PlanRun) -> Mapping[int, bytes]:
-        targets = {t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages}
+        targets = {
+            t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
+        }
         if not targets:
             return {}
         log = await self.store.read_events(chat)
         places = content_of_messages(log, targets)
         by_version = {stored.envelope.version: stored for stored in log}
-        return {version: erase_content(by_version[version].content, which) for version, which in places.items()}
+        return {version: erase_items(by_version[version].content, which) for version, which in places.items()}
 
 
 def header_of(state: ChatState, digest: bytes, *, title: str | None, foreign: bool) -> Header:

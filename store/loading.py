@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from events.codec import content_blobs, decode
+from events.codec import decode
+from events.contentlist import content_blobs
 from events.control import decode_control
 from events.envelope import Recorded, StoredEvent
 from events.ids import ChatId
