@@ -53,7 +53,8 @@ pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 pip install -q -c constraints.txt hatchling editables
 # sh has no pipefail: the stamp, written only where pip ended well, tells whether it did.
 {
-    pip install --progress-bar off --no-build-isolation -c constraints.txt -e ".$extras" &&
+    PYTHONUNBUFFERED=1 pip install --progress-bar off --no-build-isolation -c constraints.txt -e ".$extras" &&
         printf '%s' "$wanted" >"$stamp"
-} | sed -n -e 's/^Collecting \([^ ]*\).*/   \1/p' -e '/^Installing collected/p' -e 's/^Successfully installed.*/   done/p'
+} | awk '/^Collecting/ { print "   " $2 } /^Installing/ { print "   installing them" } { fflush() }'
 [ -f "$stamp" ]
+echo "== $venv: ready"
