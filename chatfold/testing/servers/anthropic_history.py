@@ -68,7 +68,7 @@ def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_pre
     for position, turn in enumerate(turns):
         _check_turn(turn, issued)
         if turn.role == "system":
-            _check_system(turn, turns[position + 1 :])
+            _check_system(turn, turns[position - 1 : position], turns[position + 1 :])
         before = turns[position - 1] if position else None
         after = turns[position + 1] if position + 1 < len(turns) else None
         _check_results(turn, before)
@@ -130,9 +130,11 @@ def _check_texts(where: str, blocks: list[tuple[str, Any]]) -> None:
                 _refuse(f"{where}: text content blocks must contain non-whitespace text")
 
 
-def _check_system(turn: _Turn, rest: list[_Turn]) -> None:
+def _check_system(turn: _Turn, before: list[_Turn], after: list[_Turn]) -> None:
     """A system message stands behind a user turn, and only an assistant turn may follow it."""
-    if rest and rest[0].role != "assistant":
+    if not before or before[0].role != "user":
+        _refuse(f"messages.{turn.index}: a `system` message must immediately follow a `user` message")
+    if after and after[0].role != "assistant":
         _refuse(f"messages.{turn.index}: a `system` message must be last or be followed by an `assistant` message")
 
 

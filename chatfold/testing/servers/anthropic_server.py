@@ -102,14 +102,20 @@ class AnthropicServer(LoopbackServer):
             return Plan(anthropic_emit.events(answer, parts, response_id, model), {})
         return Plan([], anthropic_emit.message(answer, parts, response_id, model))
 
-    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:
         """The service's error JSON."""
-        kind = fail.type or _TYPES.get(status, "api_error")
-        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_loopback"}
+        error = {"type": fail.type or _TYPES.get(fail.status, "api_error"), "message": fail.message}
+        return {"type": "error", "error": error, "request_id": f"req_{request.index:024d}"}
 
-    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:  # noqa: ARG002
+    def failure_frames(
+        self,
+        request: RecordedRequest,
+        fail: Fail,
+        plan: Plan,  # noqa: ARG002 -- the error stands alone
+        sent: int,  # noqa: ARG002 -- events have no numbers
+    ) -> list[Frame]:
         """An `error` event ends the stream."""
-        return [sse(self.error_body(fail.status, fail.message, fail), "error")]
+        return [sse(self.error_body(request, fail), "error")]
 
     def response_headers(self, request: RecordedRequest) -> list[tuple[str, str]]:
         """The request's id under the service's name."""

@@ -53,13 +53,19 @@ class OpenAIChatServer(LoopbackServer):
         usage = options.get("include_usage") is True
         return Plan(chat_emit.chunks(answer, parts, response_id, model, include_usage=usage), {})
 
-    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:  # noqa: ARG002 -- OpenAI names no request
         """The service's error JSON."""
-        return {"error": error_object(status, message, fail)}
+        return {"error": error_object(fail)}
 
-    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:  # noqa: ARG002
+    def failure_frames(
+        self,
+        request: RecordedRequest,
+        fail: Fail,
+        plan: Plan,  # noqa: ARG002 -- the error stands alone
+        sent: int,  # noqa: ARG002 -- events have no numbers
+    ) -> list[Frame]:
         """A chunk that holds the error, then [DONE]."""
-        return [sse(self.error_body(fail.status, fail.message, fail)), chat_emit.DONE]
+        return [sse(self.error_body(request, fail)), chat_emit.DONE]
 
 
 def _text(content: str | list[Any]) -> str:

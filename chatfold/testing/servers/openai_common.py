@@ -26,6 +26,31 @@ _EXPECTED = {
     "float_type": "a decimal number",
     "bool_type": "a boolean",
 }
+_TAGS = ("expected_tags", "tag")
+_LIMITS = {
+    "too_short": (
+        "empty array. Expected an array with minimum length {min_length}, but got an empty array instead.",
+        "empty_array",
+    ),
+    "string_too_short": (
+        "empty string. Expected a string with minimum length {min_length}, but got an empty string instead.",
+        "empty_string",
+    ),
+    "string_too_long": (
+        "string too long. Expected a string with maximum length {max_length}, but got a string with length {size} "
+        "instead.",
+        "string_above_max_length",
+    ),
+    "string_pattern_mismatch": (
+        "string does not match pattern. Expected a string that matches the pattern '{pattern}'.",
+        "invalid_value",
+    ),
+    "greater_than_equal": (
+        "integer below minimum value. Expected a value >= {ge}, but got {size} instead.",
+        "integer_below_min_value",
+    ),
+}
+"""OpenAI's words and code for what pydantic calls a limit; the names in braces are pydantic's."""
 _TYPES = {500: "server_error", 503: "server_error", 429: "requests"}
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error", 503: "server_error"}
 
@@ -46,12 +71,12 @@ def check_key(request: RecordedRequest) -> None:
         raise invalid(message, status=401)
 
 
-def error_object(status: int, message: str, fail: Fail) -> Json:
+def error_object(fail: Fail) -> Json:
     """The error as it stands in a body or in a chunk."""
     usual = fail.type is None and fail.code is None and fail.param is None
-    code = fail.code if fail.code is not None or not usual else _CODES.get(status)
-    kind = fail.type or _TYPES.get(status, "invalid_request_error")
-    return {"message": message, "type": kind, "param": fail.param, "code": code}
+    code = fail.code if fail.code is not None or not usual else _CODES.get(fail.status)
+    kind = fail.type or _TYPES.get(fail.status, "invalid_request_error")
+    return {"message": fail.message, "type": kind, "param": fail.param, "code": code}
 
 
 def parts_tag(value: Any) -> str:
@@ -77,60 +102,25 @@ def _refusal(error: ErrorDetails) -> RequestRefused:
     value, context = error["input"], error.get("ctx", {})
     match error["type"]:
         case "missing":
-            return invalid(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
+            text, code = f"Missing required parameter: '{param}'.", "missing_required_parameter"
         case "extra_forbidden":
-            return invalid(f"Unknown parameter: '{param}'.", param, "unknown_parameter")
+            text, code = f"Unknown parameter: '{param}'.", "unknown_parameter"
         case "literal_error":
-            return invalid(
-                f"Invalid value: '{value}'. Supported values are: {context['expected']}.", param, "invalid_value"
-            )
+            text, code = f"Invalid value: '{value}'. Supported values are: {context['expected']}.", "invalid_value"
         case "union_tag_invalid" | "union_tag_not_found":
-            tags = str(context.get("expected_tags", "")).replace("<", "").replace(">", "")
-            tag = str(context.get("tag", "")).strip("<>")
-            return invalid(f"Invalid value: '{tag}'. Supported values are: {tags}.", f"{param}.type", "invalid_value")
-        case "too_short":
-            return invalid(
-                f"Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty "
-                "array instead.",
-                param,
-                "empty_array",
-            )
-        case "string_too_short":
-            return invalid(
-                f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an "
-                "empty string instead.",
-                param,
-                "empty_string",
-            )
-        case "string_too_long":
-            return invalid(
-                f"Invalid '{param}': string too long. Expected a string with maximum length "
-                f"{context['max_length']}, but got a string with length {len(value)} instead.",
-                param,
-                "string_above_max_length",
-            )
-        case "string_pattern_mismatch":
-            return invalid(
-                f"Invalid '{param}': string does not match pattern. Expected a string that matches the "
-                f"pattern '{context['pattern']}'.",
-                param,
-                "invalid_value",
-            )
-        case "greater_than_equal":
-            return invalid(
-                f"Invalid '{param}': integer below minimum value. Expected a value >= {context['ge']}, but "
-                f"got {value} instead.",
-                param,
-                "integer_below_min_value",
-            )
+            tags, tag = (str(context.get(name, "")).replace("<", "").replace(">", "") for name in _TAGS)
+            text, code = f"Invalid value: '{tag}'. Supported values are: {tags}.", "invalid_value"
         case kind if kind in _EXPECTED:
-            return invalid(
-                f"Invalid type for '{param}': expected {_EXPECTED[kind]}, but got {_name(value)} instead.",
-                param,
-                "invalid_type",
+            text = f"Invalid type for '{param}': expected {_EXPECTED[kind]}, but got {_name(value)} instead."
+            code = "invalid_type"
+        case kind if kind in _LIMITS:
+            words, code = _LIMITS[kind]
+            text = f"Invalid '{param}': " + words.format(
+                size=len(value) if isinstance(value, str) else value, **context
             )
         case _:
-            return invalid(f"Invalid value for '{param}': {error['msg']}.", param, "invalid_value")
+            text, code = f"Invalid value for '{param}': {error['msg']}.", "invalid_value"
+    return invalid(text, param, code)
 
 
 def _param(steps: Sequence[int | str]) -> str:

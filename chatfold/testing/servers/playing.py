@@ -29,7 +29,7 @@ def _index(frames: list[Frame], chunks: int | None) -> int | None:
 
 
 async def play_frames(
-    answer: Answer, frames: list[Frame], send: Send, *, ping: Frame, failure: list[Frame] | None
+    answer: Answer, frames: list[Frame], send: Send, *, ping: Frame, failure: Callable[[int], list[Frame]] | None
 ) -> None:
     """Send a stream as the answer says.
 
@@ -38,7 +38,7 @@ async def play_frames(
         frames: The stream.
         send: Writes bytes to the client.
         ping: The protocol's keep-alive.
-        failure: The frames that report `answer.fail`, if it has one.
+        failure: Makes the frames that report `answer.fail`, if it has one, from the number of frames sent before.
 
     Raises:
         ConnectionCut: The script cuts the stream here.
@@ -54,7 +54,7 @@ async def play_frames(
         if at == stall_at:
             await answer.stall.pass_through()
         if at == fail_at and failure is not None:
-            await send(b"".join(frame.data for frame in failure))
+            await send(b"".join(frame.data for frame in failure(at)))
             return
         if at == cut_at:
             raise ConnectionCut

@@ -78,13 +78,13 @@ class OpenAIResponsesServer(LoopbackServer):
         frames = responses_events.events(request.body, answer, response_id, items) if request.stream else []
         return Plan(frames, body)
 
-    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:  # noqa: ARG002 -- OpenAI names no request
         """The service's error JSON."""
-        return {"error": error_object(status, message, fail)}
+        return {"error": error_object(fail)}
 
-    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:
+    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan, sent: int) -> list[Frame]:
         """A `response.failed` or an `error` event."""
-        return [responses_events.failure(request.body, plan.body["id"], fail, len(plan.frames))]
+        return [responses_events.failure(request.body, plan.body["id"], fail, sent)]
 
     def completed(self, request: RecordedRequest, plan: Plan) -> None:
         """Keep the response and its items, unless the client said not to."""
@@ -96,13 +96,13 @@ class OpenAIResponsesServer(LoopbackServer):
         self.issued.responses[plan.body["id"]] = [*items, *output]
 
     def _issue(self, items: list[Json]) -> None:
-        for before, after in zip(items, [*items[1:], None], strict=True):
-            if before["type"] != "reasoning":
+        for index, item in enumerate(items):
+            if item["type"] != "reasoning":
                 continue
-            if "encrypted_content" in before:
-                self.issued.encrypted[before["encrypted_content"]] = before["id"]
-            if after is not None:
-                self.issued.reasoning_before[after["id"]] = before["id"]
+            if "encrypted_content" in item:
+                self.issued.encrypted[item["encrypted_content"]] = item["id"]
+            for follower in items[index + 1 : index + 2]:
+                self.issued.reasoning_before[follower["id"]] = item["id"]
 
 
 def _text(content: str | list[Any]) -> str:

@@ -75,12 +75,12 @@ class LoopbackServer(ABC):
         """Put an answer into the protocol's form; raises ScriptError where it has no form for it."""
 
     @abstractmethod
-    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:
         """The service's error JSON."""
 
     @abstractmethod
-    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:
-        """How the service reports an error in the middle of a stream."""
+    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan, sent: int) -> list[Frame]:
+        """How the service reports an error in the middle of a stream, after so many frames."""
 
     def response_headers(self, request: RecordedRequest) -> list[tuple[str, str]]:
         """Headers that each response of the service has."""
@@ -139,6 +139,7 @@ class LoopbackServer(ABC):
             message = "the server runs already"
             raise RuntimeError(message)
         ready = threading.Event()
+        self._port = 0
         self._thread = threading.Thread(target=self._run, args=(ready,), name=type(self).__name__, daemon=True)
         self._thread.start()
         ready.wait()
@@ -237,8 +238,9 @@ class LoopbackServer(ABC):
             for task in (answering, listening):
                 task.cancel()
             await asyncio.gather(answering, listening, return_exceptions=True)
+            lost = answering.done() and not answering.cancelled() and isinstance(answering.exception(), ConnectionError)
             gone = listening.done() and not listening.cancelled()
-            if gone and not request.sent:
+            if (gone or lost) and not request.sent:
                 request.hung_up.set()
             request.ended.set()
 
@@ -298,7 +300,8 @@ class LoopbackServer(ABC):
         if request.stream:
             kind = "text/event-stream; charset=utf-8"
             await connection.start(200, [("content-type", kind), ("cache-control", "no-cache"), *common])
-            failure = None if answer.fail is None else self.failure_frames(request, answer.fail, plan)
+            fail = answer.fail
+            failure = None if fail is None else lambda sent: self.failure_frames(request, fail, plan, sent)
             await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure)
         else:
             body = dump(plan.body)
@@ -315,7 +318,7 @@ class LoopbackServer(ABC):
 
     async def _send_failure(self, connection: HttpConnection, request: RecordedRequest, fail: Fail) -> None:
         if fail.body is None:
-            body, kind = dump(self.error_body(fail.status, fail.message, fail)), "application/json"
+            body, kind = dump(self.error_body(request, fail)), "application/json"
         else:
             body, kind = fail.body.encode("utf-8"), "text/html; charset=utf-8"
         given = {name.lower(): value for name, value in fail.headers.items()}
