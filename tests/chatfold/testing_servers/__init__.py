@@ -1,0 +1,1 @@
+"""Tests of the loopback servers, most of them through the official SDKs."""
