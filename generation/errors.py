@@ -9,6 +9,41 @@ class GenerationError(Exception):
     """Base of all errors of this layer."""
 
 
+class ToolDeclarationError(GenerationError, ValueError):
+    """A tool cannot be declared so: says the tool and why."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(f"tool {tool!r}: {why}")
+        self.tool = tool
+        self.why = why
+
+
+class AgentDeclarationError(GenerationError, ValueError):
+    """An agent, or a model configuration of one, cannot be declared so: says whose and why."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+        self.what = what
+        self.why = why
+
+
+class EpisodeExists(GenerationError):
+    """A part buffer was asked to create an episode that it has."""
+
+
+class SubscriberTooSlow(GenerationError):
+    """A subscriber of live parts did not take them in time and was dropped; committed events tell what it missed."""
+
+
+class CursorInvalid(GenerationError, ValueError):
+    """A text is no stream position that this release wrote: says why."""
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"not a stream position: {why}")
+        self.text = text
+        self.why = why
+
+
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
 

@@ -1,0 +1,175 @@
+"""Agents as applications declare them: a name, a model, a system text, tools and limits. Pure.
+
+What of an agent is recorded with a chat is ``generation.policy``'s.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from events.errors import InvalidValue
+from events.records import Budget, OnExpiry
+from events.values import check_value
+from generation.context import ContextSource
+from generation.digest import digest_of
+from generation.errors import AgentDeclarationError, UnknownModel
+from generation.models import ModelConfig, parse_model
+from generation.prompt_types import ToolSpec
+from generation.tools.contract import Tool
+from generation.tools.registry import ToolSet
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What bounds an agent's turns.
+
+    Attributes:
+        max_steps: Answers of the model in one turn.
+        max_model_attempts: Model calls on one history, the first and its retries.
+        action_timeout: Seconds that the client has for what it owes.
+        on_expiry: What follows when it does not answer: the model goes on, or the turn ends.
+        budget: What a chat may spend before its user is asked; None for no limit.
+    """
+
+    max_steps: int = 1200
+    max_model_attempts: int = 26
+    action_timeout: float = 300.0
+    on_expiry: OnExpiry = "go_on"
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "max_model_attempts"):
+            if getattr(self, name) < 1:
+                raise AgentDeclarationError("limits", f"{name} must be at least 1, not {getattr(self, name)}")
+        if not (self.action_timeout > 0 and math.isfinite(self.action_timeout)):
+            raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {self.action_timeout}")
+        if self.on_expiry not in {"go_on", "end_turn"}:
+            raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
+        for name in ("tokens", "cost_micros", "turns"):
+            value = getattr(self.budget, name, None)
+            if value is not None and value < 0:
+                raise AgentDeclarationError("limits", f"budget.{name} must not be negative, not {value}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Who answers in a chat.
+
+    Attributes:
+        name: 1 to 100 letters, digits, ``_``, ``.`` or ``-``; a chat names its agent by it.
+        model: ``provider/name`` or a configuration. None: each chat must choose its own.
+        system: The system text, or several in order.
+        tools: What the model may call.
+        limits: See ``Limits``.
+        models: Configurations of further models that a chat may choose, so that their limits and prices are known.
+        compaction_model: Who writes summaries; None for the chat's model.
+        context: Where the files before the conversation come from; None for none.
+    """
+
+    name: str
+    model: ModelConfig | str | None = None
+    system: str | Sequence[str] = ()
+    tools: Sequence[Tool] = ()
+    limits: Limits = field(default_factory=Limits)
+    models: Sequence[ModelConfig | str] = ()
+    compaction_model: ModelConfig | str | None = None
+    context: ContextSource | None = None
+
+    def __post_init__(self) -> None:
+        what = f"agent {self.name!r}"
+        if not _NAME.fullmatch(self.name):
+            raise AgentDeclarationError(
+                what, "a name is 1 to 100 letters, digits, _, . or -, the first a letter or digit"
+            )
+        system = (self.system,) if isinstance(self.system, str) else tuple(self.system)
+        for index, text in enumerate(system):
+            try:
+                check_value(text, f"system[{index}]")
+            except InvalidValue as error:
+                raise AgentDeclarationError(what, str(error)) from None
+        try:
+            models = tuple(parse_model(model) if isinstance(model, str) else model for model in self.models)
+            model = parse_model(self.model) if isinstance(self.model, str) else self.model
+            compaction = self.compaction_model
+            compaction = parse_model(compaction) if isinstance(compaction, str) else compaction
+        except UnknownModel as error:
+            raise AgentDeclarationError(what, str(error)) from error
+        object.__setattr__(self, "system", tuple(text for text in system if text.strip()))
+        object.__setattr__(self, "tools", tuple(ToolSet(self.tools)))
+        object.__setattr__(self, "models", models)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "compaction_model", compaction)
+
+    @property
+    def system_texts(self) -> tuple[str, ...]:
+        """The system texts that are not blank, in order."""
+        return tuple(self.system)
+
+    def declarations(self) -> tuple[ToolSpec, ...]:
+        """Return the tools as the model sees them.
+
+        They come in the order of their names: the same in every process, whatever the order of declaration.
+        """
+        return tuple(tool.spec for tool in self.tools)
+
+    def find_model(self, reference: str | None = None) -> ModelConfig | None:
+        """Return the configuration of the model that a chat chose.
+
+        Args:
+            reference: ``provider/name``; None for the agent's own. A model that the agent does not list is used without
+                limits and prices.
+
+        Returns:
+            None where neither the chat nor the agent names one.
+
+        Raises:
+            UnknownModel: The reference has not the form ``provider/name``.
+        """
+        own = _configured(self.model)
+        if reference is None:
+            return own
+        for model in (own, *map(_configured, self.models)):
+            if model is not None and model.reference == reference:
+                return model
+        return parse_model(reference)
+
+    @property
+    def compaction(self) -> ModelConfig | None:
+        """The configuration of the model that writes summaries; None for the chat's own."""
+        return _configured(self.compaction_model)
+
+    @property
+    def revision(self) -> str:
+        """SHA-256 (hex) of all that matters for what the agent does, but for the code of its functions."""
+        return digest_of(
+            {
+                "name": self.name,
+                "model": _facts(_configured(self.model)),
+                "models": [_facts(_configured(model)) for model in self.models],
+                "compaction_model": _facts(self.compaction),
+                "system": self.system_texts,
+                "tools": [_tool_facts(tool) for tool in self.tools],
+                "limits": {name: getattr(self.limits, name) for name in Limits.__dataclass_fields__},
+                "context": None if self.context is None else self.context.name,
+            }
+        )
+
+
+def _configured(model: ModelConfig | str | None) -> ModelConfig | None:
+    """Return a model in the one form that validation leaves behind."""
+    return parse_model(model) if isinstance(model, str) else model
+
+
+def _facts(model: ModelConfig | None) -> Any:
+    return None if model is None else {"policy": model.policy(), "options": model.options}
+
+
+def _tool_facts(tool: Tool) -> dict[str, Any]:
+    names = ("runner", "crash", "exclusive", "stop_after", "needs_approval", "timeout")
+    return {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}

@@ -1,0 +1,111 @@
+"""Why work was cancelled: typed causes, and a scope that carries one to the work.
+
+Owns the causes and how they reach a task. What each cause means for a chat (what is kept, which event follows) is the
+runner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+from generation.errors import GenerationError
+
+T = TypeVar("T")
+
+
+class Cause(IntEnum):
+    """Why work was cancelled. A greater cause outranks a lesser one that came before it.
+
+    ``SHUTDOWN``: the worker stops; the chat is released. ``USER_INTERRUPT``: the user ends the turn; the partial answer
+    is kept. ``HISTORY_CHANGED``: the work answers a history that is no more; what it made is dropped. ``LEASE_LOST``:
+    another worker may hold the chat; stop at once and write nothing.
+    """
+
+    SHUTDOWN = 1
+    USER_INTERRUPT = 2
+    HISTORY_CHANGED = 3
+    LEASE_LOST = 4
+
+
+class WorkCancelled(GenerationError):
+    """The work of a scope ended because the scope was cancelled; ``cause`` says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(f"cancelled: {cause.name.lower()}")
+        self.cause = cause
+
+
+class CancelScope(Generic[T]):
+    """Runs one piece of work in a task of its own, so that it alone is cancelled, and for a cause.
+
+    The work may read ``cause`` to learn why it is being cancelled, and may take time to end or even return a value:
+    what was finished before a cancellation took hold counts.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[T] | None = None
+        self._cause: Cause | None = None
+
+    @property
+    def cause(self) -> Cause | None:
+        """The weightiest cause of those given so far; None while nobody cancelled."""
+        return self._cause
+
+    def cancel(self, cause: Cause) -> bool:
+        """Cancel the work, or let it not begin.
+
+        The work is interrupted by the first cause, and once more by ``LEASE_LOST``, so that a graceful end is cut
+        short; other later causes are recorded where they outrank.
+
+        Returns:
+            Whether ``cause`` is now the scope's cause and was not before.
+        """
+        first = self._cause is None
+        if self._cause is not None and cause <= self._cause:
+            return False
+        self._cause = cause
+        if self._task is not None and (first or cause is Cause.LEASE_LOST):
+            self._task.cancel(cause.name.lower())
+        return True
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` and return what it gives. A scope runs once.
+
+        If the caller's own task is cancelled, the work is too, and has ended when this returns.
+
+        Raises:
+            WorkCancelled: The scope was cancelled, and the work ended without a value or had not begun. An error that
+                the work ended with instead is its ``__cause__``.
+            RuntimeError: The scope ran before, or the work was cancelled by something within itself.
+        """
+        if self._task is not None:
+            work.close()
+            raise RuntimeError("a cancel scope runs once")
+        if self._cause is not None:
+            work.close()
+            raise WorkCancelled(self._cause)
+        task = self._task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
+            raise
+        return self._outcome(task)
+
+    def _outcome(self, task: asyncio.Task[T]) -> T:
+        if task.cancelled():
+            if self._cause is None:
+                raise RuntimeError("the work was cancelled from within")
+            raise WorkCancelled(self._cause)
+        error = task.exception()
+        if error is None:
+            return task.result()
+        if self._cause is not None:
+            raise WorkCancelled(self._cause) from error
+        raise error

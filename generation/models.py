@@ -1,0 +1,151 @@
+"""Models as applications configure them: reference, limits, effort, prices. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Final, Literal, TypeAlias, get_args
+
+from events.content import Json
+from events.errors import InvalidValue
+from events.records import ModelPolicy
+from events.values import check_value
+from generation.errors import AgentDeclarationError, UnknownModel
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model reasons, from least to most."""
+
+EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+
+Price: TypeAlias = Decimal | str | int
+"""Units of currency per million tokens, exact: a text, an integer or a Decimal, never a float."""
+
+_PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII)
+_MICRO: Final = 1_000_000
+_LARGE_CONTEXT: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices per million tokens, by category; None where a category has no price."""
+
+    input: Price | None = None
+    output: Price | None = None
+    cache_read: Price | None = None
+    cache_write: Price | None = None
+
+    def __post_init__(self) -> None:
+        for category in ("input", "output", "cache_read", "cache_write"):
+            _micros(category, getattr(self, category))
+
+    def micros(self, category: Literal["input", "output", "cache_read", "cache_write"]) -> int | None:
+        """Return a category's price in micro-units per million tokens; None where it has none."""
+        return _micros(category, getattr(self, category))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """A model and how it is used.
+
+    Attributes:
+        provider: Name of the provider: ``anthropic``, ``openai``, ``openai-chat``, ``scripted`` or one of the
+            application's.
+        name: The model's name as the provider knows it.
+        context_limit: Tokens of the context; None where not known (never compacted by itself then).
+        max_output: Most tokens of one answer; None for the provider's own.
+        effort: Reasoning effort; None for the model's own.
+        compaction_threshold: Per cent of the context at which the chat is compacted, 0 to 100; 100 is never. None: 70,
+            or 30 for contexts of 500,000 tokens and more.
+        prices: None where the model has none.
+        options: Options of the provider, passed as they are.
+    """
+
+    provider: str
+    name: str
+    context_limit: int | None = None
+    max_output: int | None = None
+    effort: Effort | None = None
+    compaction_threshold: int | None = None
+    prices: Prices | None = None
+    options: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        what = f"model {self.provider}/{self.name}"
+        if not _PROVIDER.fullmatch(self.provider):
+            raise AgentDeclarationError(what, f"{self.provider!r} is no name of a provider")
+        if not self.name or self.name.strip() != self.name:
+            raise AgentDeclarationError(what, f"{self.name!r} is no name of a model")
+        for limit in ("context_limit", "max_output"):
+            value = getattr(self, limit)
+            if value is not None and value < 1:
+                raise AgentDeclarationError(what, f"{limit} must be at least 1, not {value}")
+        if self.effort is not None and self.effort not in EFFORTS:
+            raise AgentDeclarationError(what, f"effort must be one of {', '.join(EFFORTS)}, not {self.effort!r}")
+        if self.compaction_threshold is not None and not 0 <= self.compaction_threshold <= 100:
+            raise AgentDeclarationError(what, f"compaction_threshold must be 0 to 100, not {self.compaction_threshold}")
+        try:
+            check_value(dict(self.options), "options")
+        except InvalidValue as error:
+            raise AgentDeclarationError(what, str(error)) from None
+
+    @property
+    def reference(self) -> str:
+        """The model as ``provider/name``."""
+        return f"{self.provider}/{self.name}"
+
+    @property
+    def threshold(self) -> int:
+        """The compaction threshold in per cent, with its default."""
+        if self.compaction_threshold is not None:
+            return self.compaction_threshold
+        return 30 if self.context_limit is not None and self.context_limit >= _LARGE_CONTEXT else 70
+
+    def policy(self, effort: str | None = None) -> ModelPolicy:
+        """Return the configuration as it is recorded; ``effort``, where given, in place of its own."""
+        prices = self.prices or Prices()
+        return ModelPolicy(
+            provider=self.provider,
+            name=self.name,
+            context_limit=self.context_limit,
+            max_output=self.max_output,
+            effort=effort or self.effort,
+            compaction_threshold=self.threshold,
+            price_input=prices.micros("input"),
+            price_output=prices.micros("output"),
+            price_cache_read=prices.micros("cache_read"),
+            price_cache_write=prices.micros("cache_write"),
+        )
+
+
+def parse_model(reference: str) -> ModelConfig:
+    """Return the bare configuration of ``provider/name``; the name may hold further slashes.
+
+    Raises:
+        UnknownModel: It has not that form.
+    """
+    provider, slash, name = reference.partition("/")
+    if not slash:
+        raise UnknownModel(reference, "must be provider/name")
+    try:
+        return ModelConfig(provider=provider, name=name)
+    except AgentDeclarationError as error:
+        raise UnknownModel(reference, error.why) from None
+
+
+def _micros(category: str, price: object) -> int | None:
+    if price is None:
+        return None
+    what = f"price of {category}"
+    if isinstance(price, bool) or not isinstance(price, Decimal | str | int):
+        raise AgentDeclarationError(what, f"must be a Decimal, a text or an integer, not {type(price).__name__}")
+    try:
+        exact = Decimal(price) * _MICRO
+    except InvalidOperation:
+        raise AgentDeclarationError(what, f"{price!r} is no number") from None
+    if not exact.is_finite() or exact < 0 or exact >= 2**63:
+        raise AgentDeclarationError(what, f"{price} is out of range")
+    if exact != exact.to_integral_value():
+        raise AgentDeclarationError(what, f"{price} is finer than a millionth of the unit")
+    return int(exact)

@@ -1,0 +1,295 @@
+"""Live parts: what a model and its tools are giving right now, for those who watch, before it is committed.
+
+Owns the buffer of one process, in memory and best effort: the committed events are the truth, and a part that is lost
+here costs a preview. Used from one event loop. Which episode of a chat is alive, and how parts and committed events
+become one stream, is the stream's matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from events.content import Json
+from events.ids import CallKey, ChatId
+from generation.errors import EpisodeExists, SubscriberTooSlow
+
+CAPACITY: Final = 1 << 20
+"""Bytes of one episode's parts as JSON."""
+
+KEEP_CLOSED: Final = 15.0
+"""Seconds that a closed episode stays for those who come late."""
+
+SLOW_AFTER: Final = 10.0
+"""Seconds within which a subscriber must take a part."""
+
+
+class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """Base of live parts. Texts hold no lone surrogates (``events.values.DeltaJoiner``)."""
+
+
+class LiveText(_LivePart, frozen=True, kw_only=True, tag="text"):
+    """More text of the answer's block ``block``."""
+
+    block: int
+    text: str
+
+
+class LiveReasoning(_LivePart, frozen=True, kw_only=True, tag="reasoning"):
+    """More reasoning text of block ``block``."""
+
+    block: int
+    text: str
+
+
+class LiveCallDelta(_LivePart, frozen=True, kw_only=True, tag="call_delta"):
+    """More argument text of the call in block ``block``; its name comes with the first."""
+
+    block: int
+    text: str
+    name: str = ""
+
+
+class LiveCall(_LivePart, frozen=True, kw_only=True, tag="call"):
+    """A whole call; ``arguments`` is the JSON text as the model gave it."""
+
+    block: int
+    name: str
+    arguments: str
+    provider_executed: bool = False
+
+
+class LiveResult(_LivePart, frozen=True, kw_only=True, tag="result"):
+    """The result of a call before its commit. ``call`` is absent where the provider executed it in this very answer."""
+
+    name: str
+    output: Json
+    is_error: bool = False
+    call: CallKey | None = None
+    block: int | None = None
+
+
+class LiveSource(_LivePart, frozen=True, kw_only=True, tag="source"):
+    """A source that the answer cites."""
+
+    block: int
+    source_id: str
+    url: str
+    title: str | None = None
+
+
+LivePart: TypeAlias = LiveText | LiveReasoning | LiveCallDelta | LiveCall | LiveResult | LiveSource
+
+
+class EpisodeKey(NamedTuple):
+    """One attempt on one history of one chat."""
+
+    chat: ChatId
+    history_version: int
+    attempt: int
+
+
+class SequencedPart(NamedTuple):
+    """A part and its place in its episode: 1 for the first, without gaps."""
+
+    seq: int
+    part: LivePart
+
+
+@dataclass(slots=True, eq=False)
+class _Episode:
+    """What is known of an episode; ``created`` is False while it is only waited for."""
+
+    created: bool = False
+    closed_at: float | None = None
+    parts: list[LivePart] = field(default_factory=list)
+    size: int = 0
+    full: bool = False
+    subscribers: set[Subscription] = field(default_factory=set)
+
+
+class PartBuffer:
+    """The live parts of this process's episodes.
+
+    Args:
+        clock: Seconds that never go backwards.
+        capacity: Bytes of one episode's parts as JSON; what comes after is not taken, and the preview ends there.
+        keep_closed: Seconds that a closed episode without subscribers stays.
+        slow_after: Seconds after which a subscriber that left a part untaken is dropped.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        capacity: int = CAPACITY,
+        keep_closed: float = KEEP_CLOSED,
+        slow_after: float = SLOW_AFTER,
+    ) -> None:
+        self._clock = clock
+        self._capacity = capacity
+        self._keep_closed = keep_closed
+        self._slow_after = slow_after
+        self._episodes: dict[EpisodeKey, _Episode] = {}
+
+    def create(self, key: EpisodeKey) -> None:
+        """Begin an episode. Also collects what has had its time.
+
+        Raises:
+            EpisodeExists: It was begun, or closed, before.
+        """
+        self.collect()
+        episode = self._episodes.setdefault(key, _Episode())
+        if episode.created:
+            raise EpisodeExists(
+                f"attempt {key.attempt} on history {key.history_version} of chat {key.chat} has its parts here"
+            )
+        episode.created = True
+
+    def add(self, key: EpisodeKey, part: LivePart) -> int | None:
+        """Add a part to an episode and wake its subscribers.
+
+        Returns:
+            The part's ``seq``; None where it was not taken: the episode is unknown, closed, or full. Generation goes on
+            without a preview.
+        """
+        episode = self._episodes.get(key)
+        if episode is None or not episode.created or episode.closed_at is not None or episode.full:
+            return None
+        size = len(msgspec.json.encode(part))
+        if episode.size + size > self._capacity:
+            episode.full = True  # also for smaller parts that would fit: a text with a hole is worse than one that ends
+            return None
+        episode.size += size
+        episode.parts.append(part)
+        now = self._clock()
+        for subscriber in tuple(episode.subscribers):
+            subscriber._notice(now)  # noqa: SLF001 - the two are one mechanism
+        return len(episode.parts)
+
+    def close(self, key: EpisodeKey) -> None:
+        """End an episode: subscribers get what is left, then their end.
+
+        An unknown one is remembered as closed, so that it cannot begin any more; closing again changes nothing.
+        """
+        episode = self._episodes.setdefault(key, _Episode())
+        episode.created = True
+        if episode.closed_at is None:
+            episode.closed_at = self._clock()
+            for subscriber in episode.subscribers:
+                subscriber._wake()  # noqa: SLF001 - the two are one mechanism
+
+    def snapshot(self, key: EpisodeKey) -> tuple[SequencedPart, ...]:
+        """Return the parts of an episode so far; none of one that is unknown or was collected."""
+        episode = self._episodes.get(key)
+        return () if episode is None else tuple(SequencedPart(seq, part) for seq, part in enumerate(episode.parts, 1))
+
+    def truncated(self, key: EpisodeKey) -> bool:
+        """Whether parts of the episode were left out because it was full."""
+        episode = self._episodes.get(key)
+        return episode is not None and episode.full
+
+    def subscribe(self, key: EpisodeKey, *, after: int = 0) -> Subscription:
+        """Return the parts of an episode from ``after`` + 1 on, as an async iterator to use as a context manager.
+
+        An episode that is unknown is waited for. One that was collected never comes: whoever reads also follows the
+        committed events.
+        """
+        return Subscription(self, key, self._episodes.setdefault(key, _Episode()), after)
+
+    def collect(self) -> None:
+        """Drop subscribers that are too slow, and episodes that were closed long enough ago and have no subscriber."""
+        now = self._clock()
+        for key, episode in tuple(self._episodes.items()):
+            for subscriber in tuple(episode.subscribers):
+                subscriber._drop_if_slow(now)  # noqa: SLF001 - the two are one mechanism
+            closed = episode.closed_at
+            if closed is not None and not episode.subscribers and now - closed >= self._keep_closed:
+                del self._episodes[key]
+
+    def __len__(self) -> int:
+        """How many episodes are held."""
+        return len(self._episodes)
+
+    def _leave(self, key: EpisodeKey, episode: _Episode, subscriber: Subscription) -> None:
+        episode.subscribers.discard(subscriber)
+        if not episode.created and not episode.subscribers and self._episodes.get(key) is episode:
+            del self._episodes[key]
+
+
+class Subscription:
+    """One reader's place in an episode. Iterating waits for parts and ends when the episode is closed and read."""
+
+    def __init__(self, buffer: PartBuffer, key: EpisodeKey, episode: _Episode, after: int) -> None:
+        self._buffer = buffer
+        self._key = key
+        self._episode = episode
+        self._taken = after
+        self._waiting_since: float | None = None
+        self._dropped = False
+        self._awake = asyncio.Event()
+        episode.subscribers.add(self)
+        self._restart()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the episode."""
+        self._buffer._leave(self._key, self._episode, self)  # noqa: SLF001 - the two are one mechanism
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SequencedPart:
+        """Return the next part.
+
+        Raises:
+            SubscriberTooSlow: The reader left a part untaken for too long.
+        """
+        while True:
+            if self._dropped:
+                raise SubscriberTooSlow(f"live parts of chat {self._key.chat} were not taken in time")
+            parts = self._episode.parts
+            if self._taken < len(parts):
+                self._taken += 1
+                taken = SequencedPart(self._taken, parts[self._taken - 1])
+                self._restart()
+                return taken
+            if self._episode.closed_at is not None:
+                raise StopAsyncIteration
+            self._awake.clear()
+            await self._awake.wait()
+
+    def _restart(self) -> None:
+        """Start the time that the next part may wait, if there is one."""
+        behind = self._taken < len(self._episode.parts)
+        self._waiting_since = self._buffer._clock() if behind else None  # noqa: SLF001 - the two are one mechanism
+
+    def _notice(self, now: float) -> None:
+        """A part was added."""
+        if self._waiting_since is None and self._taken < len(self._episode.parts):
+            self._waiting_since = now
+        self._drop_if_slow(now)
+        self._awake.set()
+
+    def _wake(self) -> None:
+        self._awake.set()
+
+    def _drop_if_slow(self, now: float) -> None:
+        since = self._waiting_since
+        if since is not None and now - since > self._buffer._slow_after:  # noqa: SLF001 - the two are one mechanism
+            self._dropped = True
+            self._awake.set()
+            self.close()

@@ -1,0 +1,87 @@
+"""The policy: all that a decision depends on beside history, as it is recorded before the decision. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from events.messages import Usage
+from events.records import ModelPolicy, Policy, ToolPolicy
+from generation.agents import Agent
+from generation.digest import digest_of
+from generation.tools.contract import Tool
+
+_MICRO: Final = 1_000_000
+
+
+def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = None) -> Policy:
+    """Return the policy under which an agent's decisions for a chat are taken.
+
+    Args:
+        agent: The chat's agent.
+        model: The chat's choice of model, ``provider/name``; None for the agent's.
+        effort: The chat's choice of reasoning effort; None for the model configuration's.
+
+    Raises:
+        UnknownModel: The choice has not the form ``provider/name``.
+    """
+    config = agent.find_model(model)
+    limits = agent.limits
+    return Policy(
+        agent=agent.name,
+        revision=agent.revision,
+        model=None if config is None else config.policy(effort),
+        compaction_model=None if agent.compaction is None else agent.compaction.policy(),
+        max_steps=limits.max_steps,
+        max_model_attempts=limits.max_model_attempts,
+        tools=tuple(tool_policy(tool) for tool in agent.tools),
+        system=digest_of(agent.system_texts) if agent.system_texts else "",
+        context_source=None if agent.context is None else agent.context.name,
+        context_revision=None if agent.context is None else agent.context.revision,
+        action_timeout_us=microseconds(limits.action_timeout),
+        action_on_expiry=limits.on_expiry,
+        budget=limits.budget,
+    )
+
+
+def policy_digest(policy: Policy) -> str:
+    """Return the SHA-256 (hex) of a policy's stored form, which leaves out fields at their defaults."""
+    return digest_of(policy)
+
+
+def tool_policy(tool: Tool) -> ToolPolicy:
+    """Return a tool's declaration as it is recorded."""
+    return ToolPolicy(
+        name=tool.name,
+        runner=tool.runner,
+        crash=tool.crash,
+        exclusive=tool.exclusive,
+        stop_after=tool.stop_after,
+        needs_approval=tool.needs_approval,
+        timeout_us=None if tool.timeout is None else microseconds(tool.timeout),
+        schema=tool.digest,
+    )
+
+
+def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
+    """Return what a model call cost, in micro-units of currency, rounded up once.
+
+    Reasoning tokens are a share of the output and not counted again; a category without a price costs nothing.
+
+    Returns:
+        None where the model has no price at all.
+    """
+    priced = (
+        (usage.input, model.price_input),
+        (usage.output, model.price_output),
+        (usage.cache_read, model.price_cache_read),
+        (usage.cache_write, model.price_cache_write),
+    )
+    if all(price is None for _, price in priced):
+        return None
+    total = sum(tokens * price for tokens, price in priced if price is not None)
+    return -(-total // _MICRO)
+
+
+def microseconds(seconds: float) -> int:
+    """Return seconds as integer microseconds, at least 1."""
+    return max(1, round(seconds * _MICRO))

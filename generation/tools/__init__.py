@@ -1,0 +1,1 @@
+"""Tools: what declares one, what the model sees of it, and how a call runs."""

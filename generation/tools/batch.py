@@ -1,0 +1,108 @@
+"""Runs the calls of one step in parallel and hands out each result as it comes, to be recorded at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from events.ids import CallKey
+from generation.tools.execute import CallEnvironment, RunningCall
+from generation.tools.output import CallResult
+from generation.tools.policy import ToolCall, exclusive_refusals
+
+
+class RunningBatch:
+    """Calls that run together: ``async with run_batch(...) as batch: async for result in batch: ...``.
+
+    Results come in the order in which calls end. A call that was cancelled gives none. Cancelling whoever iterates
+    cancels no call: that is ``stop``'s, and leaving the block abandons what still runs.
+    """
+
+    def __init__(self, calls: Sequence[ToolCall], env: CallEnvironment) -> None:
+        self._calls = calls
+        self._env = env
+        self._running: dict[CallKey, RunningCall] = {}
+        self._ended: asyncio.Queue[RunningCall] = asyncio.Queue()
+        self._refusals: list[CallResult] = []
+
+    async def __aenter__(self) -> Self:
+        self._refusals.extend(reversed(exclusive_refusals(self._calls)))
+        if self._refusals:
+            return self
+        for call in self._calls:
+            running = self._running[call.key] = RunningCall(call, self._env)
+            running.on_done(lambda ended=running: self._ended.put_nowait(ended))  # type: ignore[misc]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for running in self._running.values():
+            running.cancel()
+            running.abandon()
+        self._running.clear()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> CallResult:
+        if self._refusals:
+            return self._refusals.pop()
+        while self._running:
+            result = self._take(await self._ended.get())
+            if result is not None:
+                return result
+        raise StopAsyncIteration
+
+    @property
+    def unfinished(self) -> tuple[CallKey, ...]:
+        """Calls whose end nobody has taken yet, in call order."""
+        return tuple(self._running)
+
+    async def stop(self, grace: float, *, cancel: bool = True) -> tuple[CallResult, ...]:
+        """End the batch: wait up to ``grace`` seconds for the calls that run, then abandon them.
+
+        Args:
+            grace: Seconds.
+            cancel: Ask the calls to end at once. Else they may end by themselves within the grace, and are asked after
+                it.
+
+        Returns:
+            The results that had come or came in time and were not taken, in the order in which calls ended. The calls
+            of ``unfinished`` before, less those of these results, have an unknown outcome.
+        """
+        results = list(reversed(self._refusals))
+        self._refusals.clear()
+        if cancel:
+            for running in self._running.values():
+                running.cancel()
+        try:
+            async with asyncio.timeout(grace):
+                while self._running:
+                    result = self._take(await self._ended.get())
+                    if result is not None:
+                        results.append(result)
+        except TimeoutError:
+            for running in self._running.values():
+                running.cancel()
+                running.abandon()
+            self._running.clear()
+        return tuple(results)
+
+    def _take(self, ended: RunningCall) -> CallResult | None:
+        self._running.pop(ended.call.key, None)
+        return ended.result()
+
+
+def run_batch(calls: Sequence[ToolCall], env: CallEnvironment) -> RunningBatch:
+    """Return a batch that starts when its ``async with`` block is entered.
+
+    If several calls are given and one of them is exclusive, nothing runs and each gets a refusal.
+
+    Args:
+        calls: Calls with different keys, in call order.
+        env: What they share.
+    """
+    return RunningBatch(calls, env)

@@ -1,0 +1,270 @@
+"""What a tool is: its declaration, what its function may ask for, and what it may answer.
+
+Owns the public forms in which applications declare tools. Schemas and validators come from ``generation.tools.schema``;
+running a call is ``generation.tools.execute``'s.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, overload
+
+from pydantic import TypeAdapter
+
+from events.content import Json
+from events.ids import CallKey, ChatId, WorkerId
+from events.parts import CrashPolicy
+from generation.digest import digest_of
+from generation.errors import ToolDeclarationError
+from generation.prompt_types import ToolSpec
+from generation.tools.schema import check_schema, read_signature, schema_of_type
+
+ToolRunner: TypeAlias = Literal["local", "client"]
+"""Who runs a declared tool: a worker, or the client. (What a provider runs by itself is not declared as a tool.)"""
+
+ToolFunction: TypeAlias = Callable[..., object]
+"""A typed function, sync or async. A sync one runs in a thread of its own."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+
+
+class CallCancelled(Exception):
+    """Raised by ``ToolContext.check_cancelled`` in a call that shall end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool function may know of its call: it gets one for a parameter that is annotated ``ToolContext``.
+
+    Attributes:
+        chat: The chat.
+        call: The call, unique within its chat and the same when the call is run again after a crash.
+        epoch: Raised whenever the chat changes hands: a fencing token. A system that remembers the highest epoch of a
+            chat can refuse a worker that lost the chat and does not know it yet.
+        worker: The worker that runs the call.
+        attempt: The attempt of the chat that the call belongs to.
+    """
+
+    chat: ChatId
+    call: CallKey
+    epoch: int
+    worker: WorkerId
+    attempt: int
+    _cancelled: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The call by a text that no other call of any chat has: for systems that do the same thing once only."""
+        return f"{self.chat}/{self.call}"
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call shall end: a sync function cannot be stopped from outside and looks here now and then."""
+        return self._cancelled.is_set()
+
+    def check_cancelled(self) -> None:
+        """Go on if the call may.
+
+        Raises:
+            CallCancelled: It shall end.
+        """
+        if self._cancelled.is_set():
+            raise CallCancelled("the call was cancelled")
+
+    def wait_cancelled(self, timeout: float | None = None) -> bool:
+        """Block a sync function's thread until the call shall end, at most ``timeout`` s; return whether it shall."""
+        return self._cancelled.wait(timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """An answer that says itself whether it is an error. ``output`` is text, or anything that has a JSON form."""
+
+    output: Any
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that an agent offers to its model.
+
+    Attributes:
+        name: 1 to 64 letters, digits, ``_`` or ``-``.
+        description: What the model reads of it.
+        schema: JSON schema of the arguments, of an object.
+        runner: ``local``: ``function`` runs in the worker. ``client``: the chat waits for the client's result.
+        crash: What to do with a call whose worker died while it ran: ``rerun`` it (only where running twice does no
+            harm), or ``report`` to the model that the outcome is unknown.
+        exclusive: It must be the only call of its step; otherwise none of them runs.
+        stop_after: Its result, unless it is an error, ends the turn.
+        needs_approval: The client must approve each call before it runs.
+        timeout: Seconds that a call may run; None for no limit.
+        function: What runs; None for a client's tool.
+        arguments: Validates a call's arguments; None where the schema was given as JSON.
+        context: Name of the function's parameter that takes the ``ToolContext``.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Json] = field(hash=False)
+    runner: ToolRunner = "local"
+    crash: CrashPolicy = "report"
+    exclusive: bool = False
+    stop_after: bool = False
+    needs_approval: bool = False
+    timeout: float | None = None
+    function: ToolFunction | None = None
+    arguments: TypeAdapter[dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    context: str | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ToolDeclarationError(self.name, "a name is 1 to 64 letters, digits, _ or -")
+        if self.runner not in {"local", "client"}:
+            raise ToolDeclarationError(self.name, f"runner is local or client, not {self.runner!r}")
+        if self.crash not in {"rerun", "report"}:
+            raise ToolDeclarationError(self.name, f"crash is rerun or report, not {self.crash!r}")
+        if (self.function is None) is (self.runner == "local"):
+            raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
+        if self.timeout is not None and not (self.timeout > 0 and math.isfinite(self.timeout)):
+            raise ToolDeclarationError(self.name, f"a timeout of {self.timeout} s")
+        object.__setattr__(self, "schema", check_schema(self.name, self.schema))
+
+    @classmethod
+    def from_function(
+        cls,
+        function: ToolFunction,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        crash: CrashPolicy = "report",
+        exclusive: bool = False,
+        stop_after: bool = False,
+        needs_approval: bool = False,
+        timeout: float | None = None,
+    ) -> Tool:
+        """Declare a typed function as a tool.
+
+        Args:
+            function: Sync or async. Its parameters are annotated; their types give the schema and validate the
+                arguments. Its docstring is the description; a Google-style ``Args:`` section describes the arguments.
+            name: The function's own by default.
+            description: In place of the docstring.
+            crash: See ``Tool``.
+            exclusive: See ``Tool``.
+            stop_after: See ``Tool``.
+            needs_approval: See ``Tool``.
+            timeout: Seconds; see ``Tool``.
+
+        Raises:
+            ToolDeclarationError: The function cannot be a tool: a parameter without annotation or without a name of its
+                own, a type without JSON schema, a generator, a bad name.
+        """
+        if not callable(function):
+            raise ToolDeclarationError(name or repr(function), "is not callable")
+        own = name if name is not None else getattr(function, "__name__", "")
+        if not own:
+            raise ToolDeclarationError(repr(function), "has no name: give one")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ToolDeclarationError(own, "is a generator: a tool returns its answer whole")
+        signature = read_signature(own, function, ToolContext)
+        return cls(
+            name=own,
+            description=signature.description if description is None else description,
+            schema=signature.schema,
+            crash=crash,
+            exclusive=exclusive,
+            stop_after=stop_after,
+            needs_approval=needs_approval,
+            timeout=timeout,
+            function=function,
+            arguments=signature.arguments,
+            context=signature.context,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function as it was written.
+
+        Raises:
+            TypeError: The client runs this tool.
+        """
+        if self.function is None:
+            raise TypeError(f"tool {self.name!r} is run by the client")
+        return self.function(*args, **kwargs)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return ToolSpec(name=self.name, description=self.description, schema=self.schema)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of what the model sees of it."""
+        return digest_of(self.spec)
+
+
+@overload
+def tool(function: ToolFunction, /) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    crash: CrashPolicy = "report",
+    exclusive: bool = False,
+    stop_after: bool = False,
+    needs_approval: bool = False,
+    timeout: float | None = None,
+) -> Callable[[ToolFunction], Tool]: ...
+
+
+def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
+    """Make a typed function a tool: ``@tool``, or ``@tool(timeout=30)`` with the options of ``Tool.from_function``.
+
+    Raises:
+        ToolDeclarationError: The function cannot be a tool.
+    """
+    if function is not None:
+        return Tool.from_function(function)
+    return lambda wrapped: Tool.from_function(wrapped, **options)
+
+
+def client_tool(
+    name: str,
+    description: str,
+    schema: Mapping[str, Json] | type,
+    *,
+    exclusive: bool = False,
+    stop_after: bool = False,
+    needs_approval: bool = False,
+) -> Tool:
+    """Declare a tool that the client runs: the chat waits for its result in ``requires_action``.
+
+    Args:
+        name: See ``Tool``.
+        description: What the model reads of it.
+        schema: The arguments: a JSON schema of an object, or a type that has one (pydantic model, TypedDict,
+            dataclass).
+        exclusive: See ``Tool``.
+        stop_after: See ``Tool``.
+        needs_approval: See ``Tool``.
+
+    Raises:
+        ToolDeclarationError: A bad name, or a schema that is not one of an object.
+    """
+    return Tool(
+        name=name,
+        description=description,
+        schema=schema_of_type(name, schema) if isinstance(schema, type) else check_schema(name, schema),
+        runner="client",
+        exclusive=exclusive,
+        stop_after=stop_after,
+        needs_approval=needs_approval,
+    )

@@ -1,0 +1,45 @@
+"""Which calls of one step may run together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from events.ids import CallKey
+from generation.tools.output import Answer, CallResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit."""
+
+    key: CallKey
+    name: str
+    arguments: str
+    exclusive: bool = False
+
+
+def exclusive_refusals(calls: Sequence[ToolCall]) -> tuple[CallResult, ...]:
+    """Return the refusals, in call order, of a batch that holds an exclusive call beside others; else nothing.
+
+    Nothing of such a batch runs, so that the model can make the calls again in steps of their own.
+
+    Args:
+        calls: All open calls of the step, those that the client runs included.
+    """
+    if len(calls) < 2:
+        return ()
+    names = sorted({call.name for call in calls if call.exclusive})
+    if not names:
+        return ()
+    return tuple(
+        CallResult(key=call.key, name=call.name, answer=Answer(_refusal(call, ", ".join(names)), is_error=True))
+        for call in calls
+    )
+
+
+def _refusal(call: ToolCall, exclusive: str) -> str:
+    if call.exclusive:
+        return f"Not run: {call.name} must be called alone, without other calls beside it. Call it again by itself."
+    why = f"skipped because {exclusive} was called beside it, which must be called alone"
+    return f"Not run: {why}. Call it again in another step."

@@ -1,0 +1,53 @@
+"""The tools of a turn by name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import final
+
+from generation.errors import ToolDeclarationError
+from generation.tools.contract import Tool
+
+
+class CallRefused(Exception):
+    """A call cannot run as the model made it; the text tells the model why."""
+
+
+@final
+class ToolSet:
+    """Tools by name, in the order of their names.
+
+    Args:
+        tools: All tools of the agent.
+        active: Names of those that the model may call in this turn; None for all.
+
+    Raises:
+        ToolDeclarationError: Two tools have one name.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = (), active: Collection[str] | None = None) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in sorted(tools, key=lambda each: each.name):
+            if tool.name in self._tools:
+                raise ToolDeclarationError(tool.name, "two tools of one agent have this name")
+            self._tools[tool.name] = tool
+        self._active = None if active is None else frozenset(active)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return (tool for name, tool in self._tools.items() if self._active is None or name in self._active)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def find(self, name: str) -> Tool:
+        """Return the active tool of this name.
+
+        Raises:
+            CallRefused: There is none, or it is not active.
+        """
+        tool = self._tools.get(name)
+        if tool is None:
+            raise CallRefused(f"Tool not found: {name}. Nothing was run.")
+        if self._active is not None and name not in self._active:
+            raise CallRefused(f"Tool not active in this turn: {name}. Nothing was run.")
+        return tool
