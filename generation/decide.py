@@ -1,0 +1,222 @@
+"""``decide_generation_action``: reads committed history and the recorded policy and says what happens next. Pure and total.
+
+Rules stand in one ordered table; the first match wins, and its id is recorded with the decision. History is control
+with its maintained indexes, so a decision costs the same at any length, and reads no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from events.control import Control
+from events.records import Budget, Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.state import ChatState
+from generation.decision import (
+    AskClient,
+    CollectContext,
+    Compact,
+    Fail,
+    Finish,
+    Generate,
+    GenerationDecision,
+    RunTools,
+)
+
+Facts: TypeAlias = dict[str, Fact]
+
+
+class Rule(NamedTuple):
+    """A rule: its id, its action, when it holds in words, and the function that returns the facts it read where it holds."""
+
+    id: str
+    action: str
+    when: str
+    holds: Callable[[Control, Policy], Facts | None]
+
+
+def _unusable(_: Control, policy: Policy) -> Facts | None:
+    if policy.max_steps < 1 or policy.model is None:
+        return {"max_steps": policy.max_steps, "model": policy.model.name if policy.model else None}
+    return None
+
+
+def _local_open(control: Control, _: Policy) -> Facts | None:
+    local = [call for call in control.indexes.open_calls if call.may_run]
+    if not local:
+        return None
+    return {"local": len(local), "recorded": sum(call.recorded for call in local)}
+
+
+def _client_owes(control: Control, _: Policy) -> Facts | None:
+    owed = [call for call in control.indexes.open_calls if not call.may_run]
+    approvals = sum(call.runner == "local" for call in owed)
+    return {"client": len(owed) - approvals, "approvals": approvals} if owed else None
+
+
+def _budget_ended(control: Control, _: Policy) -> Facts | None:
+    return {"answer": "end_turn"} if control.budget_ended else None
+
+
+def _compaction_requested(control: Control, _: Policy) -> Facts | None:
+    if control.compaction == "requested" and control.indexes.assistants_after:
+        return {"assistants_after_boundary": control.indexes.assistants_after}
+    return None
+
+
+def _stop_after(control: Control, _: Policy) -> Facts | None:
+    return {"stop_after_tool": True} if control.indexes.stop_after else None
+
+
+def _compacted(control: Control, _: Policy) -> Facts | None:
+    return {"compaction": "committed"} if control.compaction == "committed" else None
+
+
+def _answered(control: Control, _: Policy) -> Facts | None:
+    indexes = control.indexes
+    if indexes.last_role == "assistant" and not indexes.last_interrupted and not indexes.open_calls:
+        return {"last": "assistant"}
+    return None
+
+
+def _steps_used(control: Control, policy: Policy) -> Facts | None:
+    steps = control.indexes.steps
+    return {"steps": steps, "max_steps": policy.max_steps} if steps >= policy.max_steps else None
+
+
+def _budget_spent(control: Control, policy: Policy) -> Facts | None:
+    budget = control.budget or policy.budget or Budget()
+    usage = control.usage
+    spent = {
+        "tokens": usage.input + usage.output + usage.cache_read + usage.cache_write,
+        "cost_micros": control.cost_micros,
+        # The turn under way counts as one: a budget of n turns lets n begin.
+        "turns": control.turns - 1,
+    }
+    for name, amount in spent.items():
+        limit: int | None = getattr(budget, name)
+        if limit is not None and amount >= limit:
+            return {name: amount, "limit": limit}
+    return None
+
+
+def _context_missing(control: Control, policy: Policy) -> Facts | None:
+    indexes = control.indexes
+    if policy.context_source is None:
+        return None
+    same_source = indexes.context_source == policy.context_source
+    if same_source and policy.context_revision in (None, indexes.context_revision):
+        return None
+    return {"source": policy.context_source, "recorded": indexes.context_revision, "wanted": policy.context_revision}
+
+
+def _still_over(control: Control, policy: Policy) -> Facts | None:
+    threshold = compaction_threshold(policy)
+    first = control.indexes.first_context_tokens
+    if threshold is None or control.indexes.boundary is None or first < threshold:
+        return None
+    return {"first_context_tokens": first, "threshold": threshold}
+
+
+def _over(control: Control, policy: Policy) -> Facts | None:
+    threshold = compaction_threshold(policy)
+    tokens = control.indexes.context_tokens
+    if threshold is None or tokens < threshold or not control.indexes.visible_after:
+        return None
+    return {"context_tokens": tokens, "threshold": threshold}
+
+
+def _always(control: Control, _: Policy) -> Facts | None:
+    return {"attempt": control.attempt + 1}
+
+
+RULES: Final = (
+    Rule("D0", "fail", "the policy is unusable (max steps < 1, no model)", _unusable),
+    Rule("D1", "run_tools", "local calls are open that may run", _local_open),
+    Rule("D2", "require_action", "client calls are open, or local calls that wait for approval", _client_owes),
+    Rule("D2b", "finish(budget)", "a budget question was answered with: end the turn", _budget_ended),
+    Rule(
+        "D3",
+        "compact(manual)",
+        "a manual compaction is requested and there is an answer to compact",
+        _compaction_requested,
+    ),
+    Rule("D4", "finish(stop_after_tool)", "the turn holds a non-error result of a stop-after tool", _stop_after),
+    Rule("D5", "finish(compacted)", "the turn was opened by compact and its compaction is committed", _compacted),
+    Rule("D6", "finish(complete)", "the newest message that counts is a finished answer without open calls", _answered),
+    Rule("D7", "finish(max_steps)", "steps of the turn since its last resume reached max steps", _steps_used),
+    Rule("D7b", "require_action(budget)", "a budget (tokens, cost, turns) is spent and was not raised", _budget_spent),
+    Rule(
+        "D8", "persist_context", "the agent's context source is not recorded, or at another revision", _context_missing
+    ),
+    Rule("D9", "fail(over_limit)", "usage is over the threshold with nothing but the boundary before it", _still_over),
+    Rule("D10", "compact(automatic)", "usage is over the threshold and something follows the boundary", _over),
+    Rule("D11", "generate", "otherwise", _always),
+)
+"""The decision rules in order (section 6 of the specification)."""
+
+
+def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDecision:
+    """Return what happens next in a running chat that is not interrupting.
+
+    Args:
+        history: The chat's state; its control is enough.
+        policy: The recorded policy.
+    """
+    control = history.control
+    for place, rule in enumerate(RULES):
+        facts = rule.holds(control, policy)
+        if facts is not None:
+            passed = tuple(earlier.id for earlier in RULES[:place])
+            record = Decision(rule=rule.id, action=rule.action, facts=facts, passed=passed, policy=control.policy)
+            return _ACTIONS[rule.id](control, record)
+    raise AssertionError("the last rule always holds")  # pragma: no cover - totality of the table
+
+
+def compaction_threshold(policy: Policy) -> int | None:
+    """Return the prompt tokens from which history is compacted: the stricter of chat and compaction model, None for never."""
+    limits = [_threshold(model) for model in (policy.model, policy.compaction_model) if model is not None]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def _threshold(model: ModelPolicy) -> int | None:
+    if model.context_limit is None or model.context_limit <= 0 or model.compaction_threshold >= 100:
+        return None
+    return model.context_limit * model.compaction_threshold // 100
+
+
+def _run_tools(control: Control, record: Decision) -> RunTools:
+    open_calls = control.indexes.open_calls
+    local = [call for call in open_calls if call.may_run]
+    # One exclusive local call draws the client's calls into the batch, so that all of it is refused as one.
+    joined = local if not any(call.exclusive for call in local) else open_calls
+    return RunTools(record=record, calls=tuple(call.key for call in joined if not call.recorded))
+
+
+def _finish(cause: FinishCause) -> Callable[[Control, Decision], Finish]:
+    return lambda _control, record: Finish(record=record, cause=cause)
+
+
+_NO_MODEL: Final = "The agent has no usable model or its step limit is below 1. Correct the agent's configuration."
+_OVER_LIMIT: Final = (
+    "The conversation is over the model's context limit even after it was compacted. "
+    "Raise the limit, choose a model with a larger context, or open a new chat."
+)
+
+_ACTIONS: Final[dict[str, Callable[[Control, Decision], GenerationDecision]]] = {
+    "D0": lambda _, record: Fail(record=record, kind="config", message=_NO_MODEL),
+    "D1": _run_tools,
+    "D2": lambda _, record: AskClient(record=record),
+    "D2b": _finish("budget"),
+    "D3": lambda _, record: Compact(record=record, manual=True),
+    "D4": _finish("stop_after_tool"),
+    "D5": _finish("compacted"),
+    "D6": _finish("complete"),
+    "D7": _finish("max_steps"),
+    "D7b": lambda _, record: AskClient(record=record, budget=True),
+    "D8": lambda _, record: CollectContext(record=record),
+    "D9": lambda _, record: Fail(record=record, kind="config", message=_OVER_LIMIT),
+    "D10": lambda _, record: Compact(record=record, manual=False),
+    "D11": lambda _, record: Generate(record=record),
+}
