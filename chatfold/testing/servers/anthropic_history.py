@@ -1,0 +1,193 @@
+"""The rules that an Anthropic conversation must keep across its messages.
+
+Owns roles, empty content, calls and their results, thinking blocks and cache breakpoints. Messages of one role that
+follow each other are one turn, as the service has them, so their order is judged by turns.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from chatfold.testing.servers.anthropic_shape import (
+    MessagesRequest,
+    RedactedThinking,
+    TextBlock,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+from chatfold.testing.servers.checks import RequestRefused
+
+__all__ = ["IssuedThinking", "check_history"]
+
+_CACHE_LIMIT = 4
+
+
+@dataclass(slots=True)
+class IssuedThinking:
+    """The thinking that a server has given out; only this may come back."""
+
+    signatures: dict[str, str] = field(default_factory=dict)
+    """Thinking text by signature."""
+    redacted: set[str] = field(default_factory=set)
+    """The data of redacted thinking."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Messages of one role in a row."""
+
+    index: int
+    """Index of its first message."""
+    role: str
+    blocks: list[tuple[str, Any]]
+    """Each block with its place."""
+
+
+def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_prefill: bool) -> None:
+    """Check a conversation.
+
+    Args:
+        request: The request, whose shape is right.
+        issued: The thinking that may come back.
+        allow_prefill: Whether the last message may be the assistant's, as older models allow.
+
+    Raises:
+        RequestRefused: A rule is broken.
+    """
+    turns = list(_turns(request))
+    if not turns:
+        _refuse("messages: at least one message is required")
+    if turns[0].role != "user":
+        _refuse('messages: first message must use the "user" role')
+    if turns[-1].role == "assistant" and not allow_prefill:
+        _refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
+    if not isinstance(request.system, str):
+        _check_texts("system", [("system", block) for block in request.system or []])
+    _check_ids(turns)
+    for position, turn in enumerate(turns):
+        _check_turn(turn, issued)
+        if turn.role == "system":
+            _check_system(turn, turns[position + 1 :])
+        before = turns[position - 1] if position else None
+        after = turns[position + 1] if position + 1 < len(turns) else None
+        _check_results(turn, before)
+        _check_calls(turn, after)
+    _check_cache(request)
+
+
+def _turns(request: MessagesRequest) -> Iterator[_Turn]:
+    current: _Turn | None = None
+    for index, message in enumerate(request.messages):
+        if not message.blocks:
+            _refuse(
+                f"messages.{index}: all messages must have non-empty content except for the optional final "
+                "assistant message"
+            )
+        blocks = [(f"messages.{index}.content.{at}", block) for at, block in enumerate(message.blocks)]
+        if current is not None and current.role == message.role:
+            current.blocks += blocks
+            continue
+        if current is not None:
+            yield current
+        current = _Turn(index, message.role, blocks)
+    if current is not None:
+        yield current
+
+
+def _check_turn(turn: _Turn, issued: IssuedThinking) -> None:
+    _check_texts("messages", turn.blocks)
+    for place, block in turn.blocks:
+        if isinstance(block, ToolUse | Thinking | RedactedThinking) and turn.role != "assistant":
+            _refuse(f"{place}: `{block.type}` blocks can only be in `assistant` messages")
+        if not isinstance(block, TextBlock | ToolUse | Thinking | RedactedThinking) and turn.role != "user":
+            _refuse(f"{place}: `{block.type}` blocks can only be in `user` messages")
+        if isinstance(block, TextBlock) and block.citations and turn.role == "user":
+            _refuse(f"{place}: `citations` are not permitted on `text` blocks in `user` messages")
+        if isinstance(block, Thinking) and issued.signatures.get(block.signature) is None:
+            _refuse(f"{place}: Invalid `signature` in `thinking` block")
+        if isinstance(block, Thinking) and issued.signatures[block.signature] != block.thinking:
+            _refuse(
+                f"{place}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+                "modified. These blocks must remain as they were in the original response."
+            )
+        if isinstance(block, RedactedThinking) and block.data not in issued.redacted:
+            _refuse(f"{place}: Invalid `data` in `redacted_thinking` block")
+    last = turn.blocks[-1][1]
+    if turn.role == "assistant" and isinstance(last, Thinking | RedactedThinking):
+        _refuse(f"messages.{turn.index}: The final block in an assistant message cannot be `thinking`.")
+
+
+def _check_texts(where: str, blocks: list[tuple[str, Any]]) -> None:
+    for _, block in blocks:
+        inner = block.content if isinstance(block, ToolResult) and isinstance(block.content, list) else []
+        for candidate in [block, *inner]:
+            if not isinstance(candidate, TextBlock):
+                continue
+            if candidate.text == "":
+                _refuse(f"{where}: text content blocks must be non-empty")
+            if candidate.text.isspace():
+                _refuse(f"{where}: text content blocks must contain non-whitespace text")
+
+
+def _check_system(turn: _Turn, rest: list[_Turn]) -> None:
+    """A system message stands behind a user turn, and only an assistant turn may follow it."""
+    if rest and rest[0].role != "assistant":
+        _refuse(f"messages.{turn.index}: a `system` message must be last or be followed by an `assistant` message")
+
+
+def _check_ids(turns: list[_Turn]) -> None:
+    ids = [block.id for turn in turns for _, block in turn.blocks if isinstance(block, ToolUse)]
+    if len(ids) != len(set(ids)):
+        _refuse("messages: `tool_use` ids must be unique")
+
+
+def _check_calls(turn: _Turn, after: _Turn | None) -> None:
+    """Each call is answered at the very start of the user turn that follows."""
+    calls = [block.id for _, block in turn.blocks if isinstance(block, ToolUse)]
+    leading: set[str] = set()
+    for _, block in after.blocks if after is not None and after.role == "user" else []:
+        if not isinstance(block, ToolResult):
+            break
+        leading.add(block.tool_use_id)
+    missing = [call for call in calls if call not in leading]
+    if missing:
+        _refuse(
+            f"messages.{turn.index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+            f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
+            "message."
+        )
+
+
+def _check_results(turn: _Turn, before: _Turn | None) -> None:
+    """Each result answers a call of the turn before, and only once."""
+    calls = {block.id for _, block in before.blocks if isinstance(block, ToolUse)} if before is not None else set()
+    seen: set[str] = set()
+    for place, block in turn.blocks:
+        if not isinstance(block, ToolResult):
+            continue
+        if block.tool_use_id not in calls:
+            _refuse(
+                f"{place}: unexpected `tool_use_id` found in `tool_result` blocks: {block.tool_use_id}. Each "
+                "`tool_result` block must have a corresponding `tool_use` block in the previous message."
+            )
+        if block.tool_use_id in seen:
+            _refuse(
+                f"{place}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
+                f"{block.tool_use_id}"
+            )
+        seen.add(block.tool_use_id)
+
+
+def _check_cache(request: MessagesRequest) -> None:
+    blocks: list[Any] = [request, *(request.tools or [])]
+    blocks += request.system if isinstance(request.system, list) else []
+    for message in request.messages:
+        blocks += message.blocks
+    found = sum(getattr(block, "cache_control", None) is not None for block in blocks)
+    if found > _CACHE_LIMIT:
+        _refuse(f"A maximum of {_CACHE_LIMIT} blocks with cache_control may be provided. Found {found}.")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise RequestRefused(message)

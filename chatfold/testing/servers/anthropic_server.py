@@ -1,0 +1,158 @@
+"""The Anthropic Messages server: POST /v1/messages.
+
+Owns the headers, the error shape and the memory of issued thinking; shape, history and events are in their own modules.
+"""
+
+import json
+from typing import Any
+
+from chatfold.testing.servers import anthropic_emit
+from chatfold.testing.servers.anthropic_history import IssuedThinking, check_history
+from chatfold.testing.servers.anthropic_shape import (
+    VERSIONS,
+    MessagesRequest,
+    MessagesRequest2023,
+    TextBlock,
+    ToolResult,
+    parse,
+)
+from chatfold.testing.servers.checks import RequestRefused
+from chatfold.testing.servers.matching import Script
+from chatfold.testing.servers.recording import Json, RecordedRequest
+from chatfold.testing.servers.script import Answer, Fail, Part, Reasoning
+from chatfold.testing.servers.server import LoopbackServer
+from chatfold.testing.servers.wire import Frame, Plan, resolve, sse
+
+__all__ = ["AnthropicServer"]
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+class AnthropicServer(LoopbackServer):
+    """Speaks Anthropic Messages; `base_url` is what `anthropic.AsyncAnthropic` takes."""
+
+    path = "/v1/messages"
+    ping = anthropic_emit.PING
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        repeat_call_ids: bool = False,
+        allow_prefill: bool = False,
+        issued: IssuedThinking | None = None,
+    ) -> None:
+        """Make a server that does not listen yet.
+
+        Args:
+            script: See `LoopbackServer`.
+            repeat_call_ids: See `LoopbackServer`.
+            allow_prefill: Whether a conversation may end with an assistant message, as with older models.
+            issued: The thinking that may come back; pass another server's to accept what that one has given out.
+        """
+        super().__init__(script, repeat_call_ids=repeat_call_ids)
+        self.issued = IssuedThinking() if issued is None else issued
+        self._allow_prefill = allow_prefill
+
+    def check_headers(self, request: RecordedRequest) -> None:
+        """Check key, version and content type."""
+        headers = request.headers
+        if not headers.get("x-api-key") and not headers.get("authorization", "").startswith("Bearer "):
+            message = "x-api-key header is required"
+            raise RequestRefused(message, status=401)
+        version = headers.get("anthropic-version")
+        if version is None:
+            message = "anthropic-version: header is required"
+            raise RequestRefused(message)
+        if version not in VERSIONS:
+            message = f"anthropic-version: {json.dumps(version)} is not a valid version"
+            raise RequestRefused(message)
+
+    def check_body(self, request: RecordedRequest) -> None:
+        """Check shape and history."""
+        body = parse(request.body, request.headers["anthropic-version"])
+        _check_options(body)
+        check_history(body, self.issued, allow_prefill=self._allow_prefill)
+        users = [message for message in body.messages if message.role == "user"]
+        texts = ["".join(b.text for b in message.blocks if isinstance(b, TextBlock)) for message in users]
+        request.user_texts = tuple(text for text in texts if text)
+        results = [block for message in users for block in message.blocks if isinstance(block, ToolResult)]
+        request.tool_results = tuple((result.tool_use_id, _text(result.content)) for result in results)
+
+    def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
+        """Put an answer into the protocol's form, and remember its thinking."""
+        parts = resolve(answer, self.ids, "toolu_", "sig_")
+        response_id = answer.id or self.ids.new("msg_")
+        model = answer.model or request.model
+        self._issue(parts)
+        if request.stream:
+            return Plan(anthropic_emit.events(answer, parts, response_id, model), {})
+        return Plan([], anthropic_emit.message(answer, parts, response_id, model))
+
+    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+        """The service's error JSON."""
+        kind = fail.type or _TYPES.get(status, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_loopback"}
+
+    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:  # noqa: ARG002
+        """An `error` event ends the stream."""
+        return [sse(self.error_body(fail.status, fail.message, fail), "error")]
+
+    def response_headers(self, request: RecordedRequest) -> list[tuple[str, str]]:
+        """The request's id under the service's name."""
+        return [("request-id", f"req_{request.index:024d}")]
+
+    def _issue(self, parts: list[Part]) -> None:
+        for part in parts:
+            if isinstance(part, Reasoning) and part.signature is not None:
+                if part.redacted:
+                    self.issued.redacted.add(part.signature)
+                else:
+                    self.issued.signatures[part.signature] = part.text
+
+
+def _check_options(body: MessagesRequest) -> None:
+    """Check the rules between options.
+
+    Raises:
+        RequestRefused: Two options contradict each other.
+    """
+    names = [tool.name for tool in body.tools or []]
+    choice, thinking = body.tool_choice, body.thinking
+    message = ""
+    if len(names) != len(set(names)):
+        message = "tools: Tool names must be unique."
+    elif choice is not None and choice.type == "tool" and choice.name not in names:
+        message = f"Tool '{choice.name}' not found in provided tools"
+    elif choice is not None and choice.type in {"auto", "any"} and not names:
+        message = "tool_choice: may only be specified while providing tools."
+    elif thinking is not None and thinking.type == "enabled":
+        if thinking.budget_tokens is None:
+            message = "thinking.enabled.budget_tokens: Field required"
+        elif thinking.budget_tokens >= body.max_tokens:
+            message = "`max_tokens` must be greater than `thinking.budget_tokens`."
+        elif isinstance(body, MessagesRequest2023) and body.temperature not in {None, 1}:
+            message = "`temperature` may only be set to 1 when thinking is enabled."
+        elif choice is not None and choice.type in {"any", "tool"}:
+            message = "Thinking may not be enabled when tool_choice forces tool use."
+    if message:
+        raise RequestRefused(message)
+
+
+def _text(content: str | list[Any] | None) -> str:
+    if isinstance(content, list):
+        return "".join(block.text for block in content if isinstance(block, TextBlock))
+    return content or ""

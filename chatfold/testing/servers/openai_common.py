@@ -1,0 +1,188 @@
+"""What OpenAI's two protocols share: words of refusals, function schemas, errors, headers.
+
+Owns no endpoint. Shapes are pydantic models; this module says in OpenAI's words what pydantic found wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from chatfold.testing.servers.checks import RequestRefused, Shape, first_error
+from chatfold.testing.servers.recording import Json, RecordedRequest
+from chatfold.testing.servers.script import Fail
+
+__all__ = ["check_key", "check_schema", "error_object", "invalid", "parse", "parts_tag"]
+
+S = TypeVar("S", bound=Shape)
+
+_EXPECTED = {
+    "string_type": "a string",
+    "list_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "int_type": "an integer",
+    "float_type": "a decimal number",
+    "bool_type": "a boolean",
+}
+_TYPES = {500: "server_error", 503: "server_error", 429: "requests"}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error", 503: "server_error"}
+
+
+def invalid(message: str, param: str | None = None, code: str | None = None, status: int = 400) -> RequestRefused:
+    """A refusal in OpenAI's shape."""
+    return RequestRefused(message, status=status, param=param, code=code)
+
+
+def check_key(request: RecordedRequest) -> None:
+    """Check the bearer key.
+
+    Raises:
+        RequestRefused: There is none.
+    """
+    if not request.headers.get("authorization", "").removeprefix("Bearer").strip():
+        message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth."
+        raise invalid(message, status=401)
+
+
+def error_object(status: int, message: str, fail: Fail) -> Json:
+    """The error as it stands in a body or in a chunk."""
+    usual = fail.type is None and fail.code is None and fail.param is None
+    code = fail.code if fail.code is not None or not usual else _CODES.get(status)
+    kind = fail.type or _TYPES.get(status, "invalid_request_error")
+    return {"message": message, "type": kind, "param": fail.param, "code": code}
+
+
+def parts_tag(value: Any) -> str:
+    """A pydantic tag for objects told apart by `type`; marked, so that it can be left out of a parameter's name."""
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return f"<{kind}>"
+
+
+def parse(shape: type[S], body: Json) -> S:
+    """Check a body's shape.
+
+    Raises:
+        RequestRefused: In OpenAI's words, for the first error.
+    """
+    try:
+        return shape.model_validate(body)
+    except ValidationError as error:
+        raise _refusal(first_error(error)) from error
+
+
+def _refusal(error: ErrorDetails) -> RequestRefused:
+    param = _param(error["loc"])
+    value, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "missing":
+            return invalid(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
+        case "extra_forbidden":
+            return invalid(f"Unknown parameter: '{param}'.", param, "unknown_parameter")
+        case "literal_error":
+            return invalid(
+                f"Invalid value: '{value}'. Supported values are: {context['expected']}.", param, "invalid_value"
+            )
+        case "union_tag_invalid" | "union_tag_not_found":
+            tags = str(context.get("expected_tags", "")).replace("<", "").replace(">", "")
+            tag = str(context.get("tag", "")).strip("<>")
+            return invalid(f"Invalid value: '{tag}'. Supported values are: {tags}.", f"{param}.type", "invalid_value")
+        case "too_short":
+            return invalid(
+                f"Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty "
+                "array instead.",
+                param,
+                "empty_array",
+            )
+        case "string_too_short":
+            return invalid(
+                f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an "
+                "empty string instead.",
+                param,
+                "empty_string",
+            )
+        case "string_too_long":
+            return invalid(
+                f"Invalid '{param}': string too long. Expected a string with maximum length "
+                f"{context['max_length']}, but got a string with length {len(value)} instead.",
+                param,
+                "string_above_max_length",
+            )
+        case "string_pattern_mismatch":
+            return invalid(
+                f"Invalid '{param}': string does not match pattern. Expected a string that matches the "
+                f"pattern '{context['pattern']}'.",
+                param,
+                "invalid_value",
+            )
+        case "greater_than_equal":
+            return invalid(
+                f"Invalid '{param}': integer below minimum value. Expected a value >= {context['ge']}, but "
+                f"got {value} instead.",
+                param,
+                "integer_below_min_value",
+            )
+        case kind if kind in _EXPECTED:
+            return invalid(
+                f"Invalid type for '{param}': expected {_EXPECTED[kind]}, but got {_name(value)} instead.",
+                param,
+                "invalid_type",
+            )
+        case _:
+            return invalid(f"Invalid value for '{param}': {error['msg']}.", param, "invalid_value")
+
+
+def _param(steps: Sequence[int | str]) -> str:
+    name = ""
+    for step in steps:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        elif not (step.startswith(("<", "list[")) or step == "str"):
+            name += f".{step}" if name else step
+    return name
+
+
+def _name(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a decimal number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def check_schema(name: str, schema: Json | None, param: str, *, strict: bool) -> None:
+    """Check the schema of a function's parameters.
+
+    Raises:
+        RequestRefused: It describes no object, its `required` is no list, or it is not as strict as it claims to be.
+    """
+    if schema is None:
+        return
+    problem = ""
+    if schema.get("type") != "object":
+        kind = "None" if schema.get("type") is None else str(schema["type"])
+        problem = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+    elif not isinstance(schema.get("properties"), dict):
+        problem = "In context=(), object schema missing properties."
+    elif "required" in schema and not isinstance(schema["required"], list):
+        problem = f"{schema['required']!r} is not of type 'array'."
+    elif strict and schema.get("additionalProperties") is not False:
+        problem = "In context=(), 'additionalProperties' is required to be supplied and to be false."
+    elif strict and set(schema["properties"]) != set(schema.get("required", [])):
+        problem = (
+            "In context=(), 'required' is required to be supplied and to be an array including every key in properties."
+        )
+    if problem:
+        message = f"Invalid schema for function '{name}': {problem}"
+        raise invalid(message, param, "invalid_function_parameters")

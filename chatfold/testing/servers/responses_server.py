@@ -1,0 +1,111 @@
+"""The OpenAI Responses server: POST /v1/responses.
+
+Owns the endpoint and the memory of what was given out and kept; shape, history and events are in their own modules.
+"""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from chatfold.testing.servers import responses_emit, responses_events
+from chatfold.testing.servers.matching import Script
+from chatfold.testing.servers.openai_common import check_key, error_object, parse
+from chatfold.testing.servers.recording import Json, RecordedRequest
+from chatfold.testing.servers.responses_history import IssuedItems, check_items, check_options, resolve_input
+from chatfold.testing.servers.responses_shape import (
+    FunctionOutputItem,
+    InputText,
+    Item,
+    MessageItem,
+    ResponsesRequest,
+)
+from chatfold.testing.servers.script import Answer, Fail
+from chatfold.testing.servers.server import LoopbackServer
+from chatfold.testing.servers.wire import Frame, Plan, resolve
+
+__all__ = ["OpenAIResponsesServer"]
+
+_ITEM: TypeAdapter[Item] = TypeAdapter(Item)
+
+
+class OpenAIResponsesServer(LoopbackServer):
+    """Speaks Responses; `base_url` is what `openai.AsyncOpenAI` takes."""
+
+    path = "/v1/responses"
+    ping = responses_events.PING
+
+    def __init__(self, script: Script, *, repeat_call_ids: bool = False, issued: IssuedItems | None = None) -> None:
+        """Make a server that does not listen yet.
+
+        Args:
+            script: See `LoopbackServer`.
+            repeat_call_ids: See `LoopbackServer`.
+            issued: What may come back; pass another server's to accept what that one has given out and kept.
+        """
+        super().__init__(script, repeat_call_ids=repeat_call_ids)
+        self.issued = IssuedItems() if issued is None else issued
+        self._inputs: dict[int, list[Item]] = {}
+
+    @property
+    def base_url(self) -> str:
+        """The URL up to the version, as the SDK wants it."""
+        return f"{self.url}/v1"
+
+    def check_headers(self, request: RecordedRequest) -> None:
+        """Check the key."""
+        check_key(request)
+
+    def check_body(self, request: RecordedRequest) -> None:
+        """Check shape, options and items."""
+        body = parse(ResponsesRequest, request.body)
+        check_options(body)
+        items = resolve_input(body, self.issued)
+        check_items(items, self.issued)
+        self._inputs[request.index] = items
+        users = [item for item in items if isinstance(item, MessageItem) and item.role == "user"]
+        request.user_texts = tuple(_text(item.content) for item in users)
+        results = [item for item in items if isinstance(item, FunctionOutputItem)]
+        request.tool_results = tuple((item.call_id, _text(item.output)) for item in results)
+
+    def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
+        """Put an answer into the protocol's form, and remember its reasoning."""
+        parts = resolve(answer, self.ids, "call_", "gAAA_")
+        encrypted = "reasoning.encrypted_content" in (request.body.get("include") or ())
+        items = responses_emit.output_items(answer, parts, self.ids, encrypted=encrypted)
+        response_id = answer.id or self.ids.new("resp_")
+        self._issue(items)
+        body = responses_emit.response_object(request.body, answer, response_id, items, status="completed")
+        frames = responses_events.events(request.body, answer, response_id, items) if request.stream else []
+        return Plan(frames, body)
+
+    def error_body(self, status: int, message: str, fail: Fail) -> Json:
+        """The service's error JSON."""
+        return {"error": error_object(status, message, fail)}
+
+    def failure_frames(self, request: RecordedRequest, fail: Fail, plan: Plan) -> list[Frame]:
+        """A `response.failed` or an `error` event."""
+        return [responses_events.failure(request.body, plan.body["id"], fail, len(plan.frames))]
+
+    def completed(self, request: RecordedRequest, plan: Plan) -> None:
+        """Keep the response and its items, unless the client said not to."""
+        items = self._inputs.pop(request.index)
+        if request.body.get("store") is False:
+            return
+        output = [_ITEM.validate_python(item) for item in plan.body["output"]]
+        self.issued.items.update({item.id: item for item in output if item.id is not None})
+        self.issued.responses[plan.body["id"]] = [*items, *output]
+
+    def _issue(self, items: list[Json]) -> None:
+        for before, after in zip(items, [*items[1:], None], strict=True):
+            if before["type"] != "reasoning":
+                continue
+            if "encrypted_content" in before:
+                self.issued.encrypted[before["encrypted_content"]] = before["id"]
+            if after is not None:
+                self.issued.reasoning_before[after["id"]] = before["id"]
+
+
+def _text(content: str | list[Any]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.text for part in content if isinstance(part, InputText))

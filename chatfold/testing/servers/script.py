@@ -1,0 +1,195 @@
+"""What a server answers: one vocabulary for all three protocols.
+
+Owns the parts, answers and failures that a test writes down. How they look on the wire is the business of the protocol
+modules, when they are sent that of `playing`, which of them answers which request that of `matching`.
+
+The unit of counting is the *chunk*: one delta of text, reasoning, refusal or tool arguments. The frames that a protocol
+puts around the deltas do not count, so the same script stops at the same place whatever the protocol. Position 0 is
+before the first chunk; a position beyond the last chunk is right after it, before the frames that close the answer.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chatfold.testing.servers.signals import Gate
+
+__all__ = ["Answer", "Drop", "Fail", "Part", "Reasoning", "Refusal", "Reply", "Stop", "Text", "ToolCall", "Usage"]
+
+Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that the model says."""
+
+    text: str
+    """The whole text; `Answer.chunk_size` cuts it into deltas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What the model thinks before it answers."""
+
+    text: str = ""
+    """The thinking or its summary. With an empty text only the signature is sent."""
+    signature: str | None = None
+    """Anthropic's signature, Responses' encrypted content; None lets the server make one. Chat Completions has none."""
+    redacted: bool = False
+    """Anthropic: a redacted_thinking block, whose data is the signature. Elsewhere: no readable text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of one of the client's tools."""
+
+    name: str
+    arguments: Mapping[str, object] | str = field(default_factory=dict)
+    """The arguments; a string is sent as it is, so that broken JSON can be scripted."""
+    id: str | None = None
+    """The provider's id of the call; None lets the server make one."""
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as JSON text."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The model refuses: Anthropic's stop_details, OpenAI's refusal text. An answer that has one stops as `refusal`."""
+
+    text: str
+
+
+Part = Text | Reasoning | ToolCall | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts in four categories that do not overlap; OpenAI's totals are summed up from them."""
+
+    input: int = 10
+    """Input tokens that neither came from a cache nor went into one."""
+    output: int = 5
+    """Output tokens, reasoning included."""
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    """How many of the output tokens were reasoning."""
+
+    @property
+    def input_total(self) -> int:
+        """All input tokens, as OpenAI counts them."""
+        return self.input + self.cache_read + self.cache_write
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """An error in place of an answer, or (as `Answer.fail`) in the middle of one."""
+
+    status: int
+    """The HTTP status; within a stream only the type shows."""
+    message: str = "A scripted failure."
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further response headers, such as retry-after."""
+    type: str | None = None
+    """The error's type; None takes the one that the service uses with this status."""
+    code: str | None = None
+    """OpenAI's error code; None takes the usual one."""
+    param: str | None = None
+    """OpenAI's parameter name."""
+    body: str | None = None
+    """Sent in place of the service's error JSON, such as a gateway's HTML page."""
+    form: Literal["failed", "error"] = "failed"
+    """Within a stream of Responses: a `response.failed` or an `error` event."""
+    delay: float = 0.0
+    """Seconds before the answer."""
+    gate: Gate | None = None
+    """The server waits here before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The connection is closed without any answer."""
+
+    delay: float = 0.0
+    """Seconds before the connection is closed."""
+    gate: Gate | None = None
+    """The server waits here before it closes the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model answers, and how it arrives."""
+
+    parts: Sequence[Part] | str = ()
+    """In the order in which they are sent; a string stands for one Text."""
+    usage: Usage | None = field(default_factory=Usage)
+    """None: no usage is sent (Anthropic, where it is required: zeros)."""
+    stop: Stop | None = None
+    """Why the model stopped; None: `tool_calls` if there is a call, `refusal` if there is a refusal, else `end`."""
+    wire_stop: str | None = None
+    """The protocol's own stop or finish reason, sent as it is (Responses: the reason why it is incomplete)."""
+    id: str | None = None
+    """The response's id; None lets the server make one."""
+    model: str | None = None
+    """The model that answered; None repeats the one asked for."""
+    chunk_size: int = 8
+    """Characters in a delta."""
+    split_surrogates: bool = False
+    """Cut each character outside of the basic plane into two deltas, one half each, as some services do."""
+    ping_every: int = 0
+    """Send a keep-alive (Anthropic: a ping, else an SSE comment) after each so many chunks; 0 sends none."""
+    delay: float = 0.0
+    """Seconds before the response headers."""
+    gate: Gate | None = None
+    """The server waits here: before the headers, or at `gate_after`."""
+    gate_after: int | None = None
+    """The chunk after which the server waits at the gate."""
+    stall_after: int | None = None
+    """The chunk after which the server falls silent with the connection open, until `stall.release()`."""
+    stall: Gate = field(default_factory=lambda: Gate("stall"))
+    fail: Fail | None = None
+    """An error in the middle of the stream, after `fail_after` chunks; the stream then ends as the service ends it."""
+    fail_after: int = 0
+    cut_after: int | None = None
+    """The chunk after which the connection is closed in the middle of the stream."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ValueError: A position is negative, a size is not positive, or `gate_after` has no gate.
+        """
+        if isinstance(self.parts, str):
+            object.__setattr__(self, "parts", (Text(self.parts),))
+        for name in ("gate_after", "stall_after", "cut_after", "fail_after", "ping_every"):
+            position = getattr(self, name)
+            if position is not None and position < 0:
+                message = f"Answer.{name} must not be negative: {position}"
+                raise ValueError(message)
+        if self.chunk_size < 1:
+            message = f"Answer.chunk_size must be positive: {self.chunk_size}"
+            raise ValueError(message)
+        if self.gate_after is not None and self.gate is None:
+            message = "Answer.gate_after needs a gate"
+            raise ValueError(message)
+
+    @property
+    def part_list(self) -> list[Part]:
+        """The parts as a list."""
+        return [Text(self.parts)] if isinstance(self.parts, str) else list(self.parts)
+
+    @property
+    def effective_stop(self) -> Stop:
+        """The given stop, or the one that follows from the parts."""
+        if self.stop is not None:
+            return self.stop
+        if any(isinstance(part, Refusal) for part in self.part_list):
+            return "refusal"
+        return "tool_calls" if any(isinstance(part, ToolCall) for part in self.part_list) else "end"
+
+
+Reply = Answer | Fail | Drop
