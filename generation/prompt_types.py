@@ -14,9 +14,10 @@ from events.content import Json
 
 
 class PromptText(Struct, frozen=True, kw_only=True, tag="text"):
-    """Text, never blank."""
+    """Text, never blank. ``metadata`` is what its provider wants back with it, tagged by who made it."""
 
     text: str
+    metadata: Json = None
 
 
 class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):

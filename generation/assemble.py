@@ -1,0 +1,223 @@
+"""From a model's stream to the parts of an assistant message. Pure: parts in, times given with them.
+
+An :class:`Assembler` can be asked at any moment, so an interrupted answer is kept as far as it came. It joins
+surrogate pairs that a stream split, notes what it had to replace, and freezes for each call what its tool declared.
+What ends a step badly is judged in ``generation.outcome``; committing is the business of the actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from events.content import Content, Json
+from events.ids import MessageId, call_key
+from events.messages import Step, Usage
+from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
+from events.records import ToolPolicy
+from generation.assemble_blocks import Block, CallBlock, ReasoningBlock, ResultBlock, SourceBlock, TextBlock
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    Finish,
+    ProviderResult,
+    ReasoningDelta,
+    ReasoningEnd,
+    SourceFound,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    UsageSoFar,
+)
+from generation.repair import clean_json, clean_text, parse_object
+
+B = TypeVar("B", bound=Block)
+
+
+class Assembler:
+    """Folds one stream into the parts of its message.
+
+    Args:
+        tools: Declared tools by name. A call of a name that is not declared is kept as a local call, which its
+            executor answers by an error.
+
+    Attributes:
+        usage: Usage known so far.
+        finish: The stream's last part, once it came.
+        first_part_at: Time of the first part of the answer, in microseconds UTC.
+    """
+
+    def __init__(self, tools: Mapping[str, ToolPolicy]) -> None:
+        self._tools: Final = tools
+        self._blocks: Final[dict[int, Block]] = {}
+        self.usage = Usage()
+        self.finish: Finish | None = None
+        self.first_part_at: int | None = None
+        self._response_id: str | None = None
+
+    def add(self, part: StreamPart | UsageSoFar, at: int | None = None) -> tuple[StreamPart, ...]:
+        """Take the next part.
+
+        Args:
+            part: The part as the provider gave it.
+            at: When it came, in microseconds UTC; None where times are not wanted.
+
+        Returns:
+            What may be shown of it: text without surrogates, nothing for half a pair that still waits for its other
+            half.
+        """
+        match part:
+            case UsageSoFar():
+                self.usage = part.usage
+                self._response_id = part.response_id or self._response_id
+                return ()
+            case Finish():
+                self.finish = part
+                self.usage = part.usage
+                return (*self._flush_all(), part)
+            case _:
+                if self.first_part_at is None:
+                    self.first_part_at = at
+                return self._add(part, at)
+
+    def _add(self, part: StreamPart, at: int | None) -> tuple[StreamPart, ...]:
+        match part:
+            case TextDelta() | TextEnd():
+                return self._block(TextBlock(), part.block).take(part)
+            case ReasoningDelta() | ReasoningEnd():
+                return self._block(ReasoningBlock(), part.block).take(part, at)
+            case CallDelta() | CallEnd():
+                return self._block(CallBlock(), part.block).take(part)
+            case ProviderResult():
+                output, repaired = clean_json(part.output, "$.output")
+                self._blocks[part.block] = ResultBlock(part.call_id, output, part.is_error, part.metadata, repaired, at)
+                return (part,)
+            case SourceFound():
+                url, title = clean_text(part.url)[0], clean_text(part.title or "")[0]
+                self._blocks[part.block] = SourceBlock(clean_text(part.source_id)[0], url, title or None)
+                return (part,)
+            case Finish():
+                return (part,)
+
+    def _block(self, new: B, number: int) -> B:
+        block = self._blocks.setdefault(number, new)
+        if not isinstance(block, type(new)):
+            msg = f"block {number} of a stream changed its kind from {type(block).__name__} to {type(new).__name__}"
+            raise TypeError(msg)
+        return block
+
+    def _flush_all(self) -> tuple[StreamPart, ...]:
+        return tuple(part for number, block in sorted(self._blocks.items()) for part in block.flush(number))
+
+    def parts(self, message: MessageId, *, interrupted: bool = False) -> tuple[Part, ...]:
+        """Return the parts of the message so far.
+
+        Blank text is left out, and reasoning without text and metadata.
+
+        Args:
+            message: The id that the message will have; results of the provider refer to their calls by it.
+            interrupted: The stream will not go on: of calls only those are kept whose arguments are a JSON object,
+                and of the provider's results only those of calls that are kept.
+        """
+        parts: list[Part] = []
+        calls: dict[str, int] = {}
+        for _, block in sorted(self._blocks.items()):
+            match block:
+                case TextBlock() if block.text.strip():
+                    parts.append(self._text(block))
+                case ReasoningBlock() if block.text.strip() or block.metadata is not None:
+                    parts.append(self._reasoning(block))
+                case CallBlock() if self._keeps(block, interrupted=interrupted):
+                    calls[block.id] = len(parts)
+                    parts.append(self._call(block))
+                case ResultBlock() if block.call_id in calls:
+                    parts.append(_result(block, message, calls[block.call_id]))
+                case SourceBlock():
+                    title = Content(block.title) if block.title is not None else None
+                    parts.append(SourcePart(source_id=block.source_id, url=Content(block.url), title=title))
+                case _:
+                    continue
+        return tuple(parts)
+
+    def _keeps(self, block: CallBlock, *, interrupted: bool) -> bool:
+        if not interrupted:
+            return block.whole
+        return bool(block.name) and parse_object(block.arguments) is not None
+
+    def _text(self, block: TextBlock) -> TextPart:
+        metadata, repaired = _content(block.metadata, "$.metadata")
+        return TextPart(
+            text=Content(block.text),
+            metadata=metadata,
+            repaired=(("$.text",) if block.repaired else ()) + repaired,
+        )
+
+    def _reasoning(self, block: ReasoningBlock) -> ReasoningPart:
+        metadata, repaired = _content(block.metadata, "$.metadata")
+        return ReasoningPart(
+            text=Content(block.text),
+            metadata=metadata,
+            redacted=block.redacted,
+            started_at=block.started_at,
+            ended_at=block.ended_at,
+            repaired=(("$.text",) if block.repaired else ()) + repaired,
+        )
+
+    def _call(self, block: CallBlock) -> ToolCallPart:
+        policy = self._tools.get(block.name) or ToolPolicy(name=block.name)
+        arguments, repaired = block.clean_arguments()
+        metadata, more = _content(block.metadata, "$.metadata")
+        return ToolCallPart(
+            name=block.name,
+            arguments=Content(arguments),
+            provider_call_id=block.id,
+            runner="provider" if block.provider_executed else policy.runner,
+            crash=policy.crash,
+            exclusive=policy.exclusive,
+            stop_after=policy.stop_after,
+            needs_approval=policy.needs_approval and not block.provider_executed,
+            metadata=metadata,
+            repaired=repaired + more,
+        )
+
+    def step(self, provider: str, model: str, *, started_at: int | None = None, ended_at: int | None = None) -> Step:
+        """Return what is known of the model call so far; times are microseconds UTC.
+
+        Args:
+            provider: The provider's name.
+            model: The model that was asked for.
+            started_at: When the call started.
+            ended_at: When it ended.
+        """
+        finish = self.finish
+        return Step(
+            provider=provider,
+            model=model,
+            finish_reason=finish.reason if finish is not None else "unknown",
+            usage=self.usage,
+            response_id=(finish.response_id if finish is not None else None) or self._response_id,
+            metadata=_content(finish.metadata, "$.metadata")[0] if finish is not None else None,
+            started_at=started_at,
+            first_part_at=self.first_part_at,
+            ended_at=ended_at,
+        )
+
+
+def _content(value: Json, path: str) -> tuple[Content | None, tuple[str, ...]]:
+    if value is None:
+        return None, ()
+    cleaned, repaired = clean_json(value, path)
+    return Content(cleaned), repaired
+
+
+def _result(block: ResultBlock, message: MessageId, call: int) -> ToolResultPart:
+    metadata, more = _content(block.metadata, "$.metadata")
+    return ToolResultPart(
+        call=call_key(message, call),
+        is_error=block.is_error,
+        output=Content(block.output),
+        provider_executed=True,
+        metadata=metadata,
+        ended_at=block.at,
+        repaired=block.repaired + more,
+    )

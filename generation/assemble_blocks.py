@@ -1,0 +1,183 @@
+"""Blocks of a stream while they grow: what ``generation.assemble`` keeps between two parts. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from events.content import Json
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    ReasoningDelta,
+    ReasoningEnd,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+)
+from generation.repair import SurrogateJoiner, clean_arguments
+
+
+class Block:
+    """A block of an answer."""
+
+    def flush(self, number: int) -> Iterable[StreamPart]:  # noqa: ARG002 -- blocks without text have nothing to flush
+        """End the block's text where its stream did not; return what may be shown of that."""
+        return ()
+
+
+class _Grown(Block):
+    def __init__(self) -> None:
+        self._joiner = SurrogateJoiner()
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The text so far, without surrogates."""
+        return "".join(self._pieces)
+
+    @property
+    def repaired(self) -> bool:
+        """Whether a lone surrogate was replaced."""
+        return self._joiner.repaired
+
+    def _push(self, text: str) -> str:
+        return self._keep(self._joiner.push(text))
+
+    def _rest(self) -> str:
+        return self._keep(self._joiner.flush())
+
+    def _keep(self, piece: str) -> str:
+        if piece:
+            self._pieces.append(piece)
+        return piece
+
+
+class TextBlock(_Grown):
+    """A text block. ``metadata`` is what its provider wants back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metadata: Json = None
+
+    def take(self, part: TextDelta | TextEnd) -> tuple[StreamPart, ...]:
+        """Take the block's next part and return what may be shown of it."""
+        if isinstance(part, TextDelta):
+            piece = self._push(part.text)
+            return (TextDelta(block=part.block, text=piece),) if piece else ()
+        if part.metadata is not None:
+            self.metadata = part.metadata
+        return (*self.flush(part.block), part)
+
+    def flush(self, number: int) -> tuple[StreamPart, ...]:
+        """End the text."""
+        piece = self._rest()
+        return (TextDelta(block=number, text=piece),) if piece else ()
+
+
+class ReasoningBlock(_Grown):
+    """A reasoning block with its times in microseconds UTC."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metadata: Json = None
+        self.redacted = False
+        self.started_at: int | None = None
+        self.ended_at: int | None = None
+
+    def take(self, part: ReasoningDelta | ReasoningEnd, at: int | None) -> tuple[StreamPart, ...]:
+        """Take the block's next part, which came at ``at``, and return what may be shown of it."""
+        if self.started_at is None:
+            self.started_at = at
+        if isinstance(part, ReasoningDelta):
+            piece = self._push(part.text)
+            return (ReasoningDelta(block=part.block, text=piece),) if piece else ()
+        self.ended_at = at
+        self.redacted |= part.redacted
+        if part.metadata is not None:  # an empty one must not take a signature away
+            self.metadata = part.metadata
+        return (*self.flush(part.block), part)
+
+    def flush(self, number: int) -> tuple[StreamPart, ...]:
+        """End the text."""
+        piece = self._rest()
+        return (ReasoningDelta(block=number, text=piece),) if piece else ()
+
+
+class CallBlock(_Grown):
+    """A tool call. ``whole`` says that its provider gave all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.id = ""
+        self.name = ""
+        self.metadata: Json = None
+        self.provider_executed = False
+        self.whole = False
+        self._given = ""
+
+    @property
+    def arguments(self) -> str:
+        """The argument text so far: the whole call's beats what its deltas gave."""
+        return self.clean_arguments()[0]
+
+    def clean_arguments(self) -> tuple[str, tuple[str, ...]]:
+        """Return the argument text, repaired, and the paths of what was replaced."""
+        if self.whole:
+            return clean_arguments(self._given, "$.arguments")
+        text, repaired = clean_arguments(self.text, "$.arguments")
+        return text, (("$.arguments",) if self.repaired else ()) + repaired
+
+    def take(self, part: CallDelta | CallEnd) -> tuple[StreamPart, ...]:
+        """Take the block's next part and return what may be shown of it."""
+        self.id, self.name = part.id or self.id, part.name or self.name
+        if isinstance(part, CallDelta):
+            piece = self._push(part.text)
+            shown = CallDelta(block=part.block, text=piece, name=part.name, id=part.id)
+            return (shown,) if piece or part.name else ()
+        self.whole = True
+        self._given = part.arguments
+        self.metadata = part.metadata
+        self.provider_executed = part.provider_executed
+        shown_end = CallEnd(
+            block=part.block,
+            id=part.id,
+            name=part.name,
+            arguments=self.arguments,
+            metadata=part.metadata,
+            provider_executed=part.provider_executed,
+        )
+        return (*self.flush(part.block), shown_end)
+
+    def flush(self, number: int) -> tuple[StreamPart, ...]:
+        """End the argument text."""
+        piece = self._rest()
+        return (CallDelta(block=number, text=piece),) if piece else ()
+
+
+class ResultBlock(Block):
+    """The result of a call that the provider executed."""
+
+    def __init__(
+        self,
+        call_id: str,
+        output: Json,
+        is_error: bool,  # noqa: FBT001 -- made in one place
+        metadata: Json,
+        repaired: tuple[str, ...],
+        at: int | None,
+    ) -> None:
+        self.call_id = call_id
+        self.output = output
+        self.is_error = is_error
+        self.metadata = metadata
+        self.repaired = repaired
+        self.at = at
+
+
+class SourceBlock(Block):
+    """A source that is cited."""
+
+    def __init__(self, source_id: str, url: str, title: str | None) -> None:
+        self.source_id = source_id
+        self.url = url
+        self.title = title

@@ -1,0 +1,137 @@
+"""What is said of a failed model call: messages by kind, and details without secrets and addresses. Pure.
+
+Messages name the provider and never a status code; what can be done about it is said only where nothing is tried
+again by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from events.content import Json
+
+MAX_DETAIL: Final = 500
+"""Characters of a detail; a longer one is cut and ends with an ellipsis."""
+
+_NAMES: Final = {
+    "anthropic": "Anthropic",
+    "openai": "OpenAI",
+    "openai-chat": "The OpenAI-compatible service",
+    "scripted": "The scripted model",
+}
+_ANYBODY: Final = "The AI provider"
+
+_NOT_YOURS: Final = "This is neither a billing nor a configuration problem."
+
+CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
+    "cancelled": ("The request was cancelled.", None),
+    "function_call_output_missing": (
+        f"The conversation could not be continued: a tool call and its result do not match on our side. {_NOT_YOURS}",
+        "match=function_call_output_missing",
+    ),
+    "web_search_reasoning_missing": (
+        f"The conversation could not be continued: a web search lost the reasoning that belongs to it. {_NOT_YOURS}",
+        "match=web_search_reasoning_missing",
+    ),
+    "closed": ("The answer's stream was closed before the answer was whole.", None),
+    "broken": (
+        "The provider no longer knows the conversation so far; it is sent again in full.",
+        "match=previous_response_missing",
+    ),
+}
+"""Message and fixed detail (which hides ids) of failures that are told apart within their kind."""
+
+_RETRY: Final = {
+    "overloaded": "{name} is temporarily overloaded.",
+    "rate_limit": "{name} is limiting the rate of requests.",
+    "timeout": "{name} is temporarily unavailable.",
+    "stream_silence_timeout": "{name} sent no data in time.",
+    "generic": "{name} reported an unexpected error.",
+}
+_TERMINAL: Final = {
+    "timeout": "The request to {name_inside} timed out. Try again later.",
+    "usage_limit": "{name} refused the request: a quota is used up. Check the plan and the billing of the account.",
+    "auth": "{name} refused the credentials. Check the API key and its permissions.",
+    "config": "{name} rejected the model's configuration. Check its name and settings, and the conversation's length.",
+    "missing_key": "There is no API key for {name_inside}. Set one and send the message again.",
+    "provider_disabled": "{name} is switched off here. Ask an administrator.",
+    "content_filter": "{name} declined to answer.",
+}
+
+_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE)
+_SECRETS: Final = (
+    re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
+    re.compile(r"\b(?:sk|pk|rk|key|tok|ghp|gho|xox[a-z])[-_][^\s'\",.)]{4,}"),
+    re.compile(r"\bAIza[\w-]{10,}"),
+    re.compile(
+        r"\b(?:api[-_ ]?key|(?:access|auth|refresh)[-_ ]?token|secret|password|authorization|credential)s?\b"
+        r"['\"]?\s*(?:provided\s*)?[=:]\s*[^\s,}]+",
+        re.IGNORECASE,
+    ),
+)
+
+
+def display_name(provider: str) -> str:
+    """Return how a provider is called at the start of a sentence."""
+    return _NAMES.get(provider, _ANYBODY)
+
+
+def message_for(kind: str, provider: str, *, retryable: bool, status: int | None) -> str:
+    """Return the message of an error.
+
+    Args:
+        kind: The classified kind.
+        provider: The provider's name in model references.
+        retryable: Whether another attempt follows by itself.
+        status: The HTTP status, if there was one; it is never shown.
+    """
+    name = display_name(provider)
+    inside = name[0].lower() + name[1:] if name.startswith("The ") else name
+    template = _RETRY.get(kind) if retryable else _TERMINAL.get(kind)
+    if kind == "timeout" and status is not None:
+        template = _RETRY[kind]
+    if template is None and (retryable or status is not None):
+        template = _RETRY.get(kind, _RETRY["generic"])
+    if template is None:
+        return "The request failed unexpectedly."
+    return template.format(name=name, name_inside=inside)
+
+
+def redact(text: str) -> str:
+    """Return ``text`` on one line, without addresses and without what looks like a secret."""
+    for secret in _SECRETS:
+        text = secret.sub("[redacted]", text)
+    return " ".join(_URL.sub("[address]", text).split())
+
+
+def cut(text: str) -> str:
+    """Cut ``text`` to the length of a detail."""
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1].rstrip() + "…"
+
+
+def detail_of(body: Json, text: str, *, auth: bool) -> str | None:
+    """Return what the service itself says about the error, fit to be shown.
+
+    Args:
+        body: What the service answered.
+        text: The exception's own text, used where the answer says nothing: one line without an address.
+        auth: Whether credentials were refused; the exception's own text is not shown then.
+    """
+    structured = _structured(body)
+    if structured:
+        return cut(redact(structured)) or None
+    raw = text.strip()
+    if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<"):
+        return None
+    return cut(redact(raw)) or None
+
+
+def _structured(body: Json) -> str | None:
+    if not isinstance(body, dict):
+        return None
+    inner = body.get("error")
+    for source in (inner, body):
+        if isinstance(source, dict) and isinstance(message := source.get("message"), str) and message.strip():
+            return message
+    return inner if isinstance(inner, str) else None

@@ -1,0 +1,70 @@
+"""How a stream ended, judged: an answer, or a failure although the call itself went well. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from events.messages import FinishReason
+from events.parts import Part, TextPart, ToolCallPart
+from generation.error_texts import cut, message_for, redact
+from generation.errors import ClassifiedError, ProviderError
+from generation.providers.contract import Finish
+
+
+def require_output(parts: Sequence[Part], reason: FinishReason, provider: str) -> None:
+    """Refuse an answer that says nothing and does not say why.
+
+    A model that stopped by itself or at its output limit may answer nothing; one that announced calls, or gave no
+    reason, must not. Reasoning alone is no output.
+
+    Args:
+        parts: The answer's parts.
+        reason: Why the model stopped.
+        provider: The provider's name, for the error.
+
+    Raises:
+        ProviderError: Retryable: there is no output.
+    """
+    if reason not in {"unknown", "tool_calls"}:
+        return
+    if any(isinstance(part, ToolCallPart) or _says_something(part) for part in parts):
+        return
+    raise ProviderError(
+        ClassifiedError(
+            kind="generic",
+            message="The model gave no output.",
+            detail=f"finish reason: {reason}",
+            provider=provider,
+            retryable=True,
+        )
+    )
+
+
+def _says_something(part: Part) -> bool:
+    if not isinstance(part, TextPart):
+        return False
+    value = part.text.value if part.text.available else "erased"
+    return isinstance(value, str) and bool(value.strip())
+
+
+def require_consent(finish: Finish, provider: str) -> None:
+    """Refuse an answer that its provider withheld.
+
+    Args:
+        finish: The stream's last part.
+        provider: The provider's name, for the error.
+
+    Raises:
+        ProviderError: Of kind content_filter, not retryable; the provider's explanation is its message.
+    """
+    if finish.reason not in {"refusal", "content_filter"}:
+        return
+    explanation = cut(redact(finish.explanation)) if finish.explanation else ""
+    raise ProviderError(
+        ClassifiedError(
+            kind="content_filter",
+            message=explanation or message_for("content_filter", provider, retryable=False, status=None),
+            detail=f"finish reason: {finish.reason}",
+            provider=provider,
+        )
+    )

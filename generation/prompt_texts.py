@@ -1,0 +1,70 @@
+"""The fixed texts that prompts are made with: placeholders, blocks around files and context, instructions. Pure.
+
+Texts of synthetic results stand in ``events.reasons``; what goes where is the business of ``generation.prompt``.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+UNAVAILABLE: Final = "[This content is no longer available.]"
+NO_OUTPUT: Final = "(no output)"
+NO_RESULT: Final = "No result of this call is known."
+GO_ON: Final = "Go on."
+"""Asks the model to go on where history ends with its own message, which no prompt may."""
+
+_SUMMARY: Final = """\
+Stop the work here and write a summary of this conversation. It will replace everything above: whoever goes on has only
+the summary and what the user says next. Write plainly, without a preamble, and call no tools.
+
+Cover, in this order and as far as there is anything to say:
+- What the user wants, and every constraint and preference the user stated, in the user's own words.
+- Decisions taken so far, each with its reason.
+- Files, paths, names, commands and identifiers that matter, spelled exactly.
+- Errors that occurred, concretely: what was done, what the message was, what followed. Do not turn one failure into a
+  general rule against a tool.
+- Where the work stands: what is done, what is under way, what remains.
+- The very next action.
+
+Point to what can be read or made again rather than copying it."""
+
+
+def summary_instruction(hint: str | None = None) -> str:
+    """Return the instruction that asks for a summary; ``hint`` is the user's wish on what to keep."""
+    return _SUMMARY if hint is None or not hint.strip() else f"{_SUMMARY}\n\nThe user adds: {hint.strip()}"
+
+
+def unavailable_file(media_type: str) -> str:
+    """Return what stands for a file whose bytes are gone."""
+    return f"[A file of type {media_type} stood here; it is no longer available. Ask for it again if it is needed.]"
+
+
+def fenced(text: str) -> str:
+    """Return ``text`` in a fence that no run of backticks within it can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.removesuffix(chr(10))}\n{fence}"
+
+
+def file_reference(name: str, start: int, end: int, text: str) -> str:
+    """Return lines of a file that a user quotes: a tag with name and lines around the fenced text."""
+    lines = str(start) if start == end else f"{start}-{end}"
+    return f'<file-reference name="{html.escape(name)}" lines="{lines}">\n{fenced(text)}\n</file-reference>'
+
+
+def context_file(path: str, text: str, *, truncated: bool) -> str:
+    """Return one file of the workspace's context, to stand in a context block."""
+    note = ' truncated="true"' if truncated else ""
+    return f'<file path="{html.escape(path)}"{note}>\n{fenced(text)}\n</file>'
+
+
+def context_block(os: str | None, directory: str | None, files: list[str]) -> str:
+    """Return the workspace's context: where it is, and its files."""
+    lines = ["<workspace-context>"]
+    if os:
+        lines.append(f"Operating system: {os}")
+    if directory:
+        lines.append(f"Working directory: {directory}")
+    return "\n".join([*lines, *files, "</workspace-context>"])

@@ -1,0 +1,291 @@
+"""The ``anthropic`` provider: Messages through the official SDK, streaming.
+
+Owns reading the stream; what is sent is made in ``anthropic_wire``, errors are read in ``sdk_errors``. Importing this
+module imports the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from anthropic import AsyncAnthropic
+
+from events.content import Json
+from events.messages import FinishReason, Usage
+from generation.prompt_types import ModelRequest
+from generation.providers.anthropic_wire import NAME, body
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    Finish,
+    ProviderResult,
+    ReasoningDelta,
+    ReasoningEnd,
+    SourceFound,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    UsageSoFar,
+)
+from generation.providers.metadata import tag
+from generation.providers.sdk_errors import classified, missing_key, stream_closed, wall_clock
+
+_REASONS: Final[dict[str, FinishReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+}
+
+
+class AnthropicProvider:
+    """Calls models of Anthropic.
+
+    Args:
+        base_url: Where the service is; None: the SDK's default, or ANTHROPIC_BASE_URL.
+        api_key: The key; None: ANTHROPIC_API_KEY and what else the SDK looks for.
+        timeout: Seconds that the transport waits for data.
+        clock: Gives the time in microseconds UTC.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._client: Final = AsyncAnthropic(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+        self._clock: Final = clock
+
+    @property
+    def name(self) -> str:
+        """The provider's name in model references."""
+        return NAME
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._client.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+        """Call the model once; see the contract.
+
+        Raises:
+            ProviderError: The call failed.
+        """
+        client = self._client
+        if not (client.api_key or client.auth_token or client.credentials):
+            raise missing_key(NAME)
+        reader = _Reader(request.model)
+        async with classified(NAME, self._clock):
+            payload = body(request)
+            known = {name: payload.pop(name) for name in ("model", "messages", "max_tokens")}
+            async with await client.messages.create(**known, stream=True, extra_body=payload) as events:
+                async for event in events:
+                    for part in reader.read(event):
+                        yield part
+        if not reader.whole:
+            raise stream_closed(NAME)
+
+
+class _Block:
+    """A block that is open: its kind, its number in the answer, and what its deltas gave."""
+
+    def __init__(self, number: int, raw: Any) -> None:
+        self.number = number
+        self.raw = raw
+        self.kind: str = raw.type
+        self.pieces: list[str] = []
+        self.signature = ""
+
+    @property
+    def arguments(self) -> str:
+        """The JSON text of a call's input."""
+        given = "".join(self.pieces)
+        return given or json.dumps(self.raw.input or {}, ensure_ascii=False)
+
+
+class _Reader:
+    """Reads the events of one stream. Their types are open: kinds that are not known yet are passed over."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._blocks: dict[int, _Block] = {}
+        self._next = 0
+        self._usage = Usage()
+        self._response_id: str | None = None
+        self._answered_by: str | None = None
+        self._reason: FinishReason = "unknown"
+        self._explanation: str | None = None
+        self._stop: Json = None
+        self.whole = False
+
+    def read(self, event: Any) -> list[StreamPart | UsageSoFar]:
+        """Return the parts that an event stands for."""
+        match event.type:
+            case "message_start":
+                return [self._start(event.message)]
+            case "content_block_start":
+                return list(self._open(event.index, event.content_block))
+            case "content_block_delta":
+                block = self._blocks.get(event.index)
+                return list(self._delta(block, event.delta)) if block is not None else []
+            case "content_block_stop":
+                block = self._blocks.pop(event.index, None)
+                return list(self._close(block)) if block is not None else []
+            case "message_delta":
+                self._stopped(event)
+                return []
+            case "message_stop":
+                self.whole = True
+                return [self._finish()]
+            case _:
+                return []
+
+    def _start(self, message: Any) -> UsageSoFar:
+        self._response_id, self._answered_by = message.id, message.model
+        self._usage = _usage(message.usage, Usage())
+        return UsageSoFar(usage=self._usage, response_id=self._response_id)
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _open(self, index: int, raw: Any) -> list[StreamPart]:
+        block = self._blocks[index] = _Block(self._number(), raw)
+        match block.kind:
+            case "text" if raw.text:
+                return [TextDelta(block=block.number, text=raw.text)]
+            case "thinking":
+                block.signature = raw.signature or ""
+                return [ReasoningDelta(block=block.number, text=raw.thinking or "")]
+            case "tool_use":
+                return [CallDelta(block=block.number, text="", name=raw.name, id=raw.id)]
+            case _:
+                return []
+
+    def _delta(self, block: _Block, delta: Any) -> list[StreamPart]:
+        match delta.type:
+            case "text_delta":
+                return [TextDelta(block=block.number, text=delta.text)]
+            case "thinking_delta":
+                return [ReasoningDelta(block=block.number, text=delta.thinking)]
+            case "signature_delta":
+                block.signature += delta.signature
+                return []
+            case "input_json_delta":
+                block.pieces.append(delta.partial_json)
+                shown = delta.partial_json and block.kind == "tool_use"
+                return [CallDelta(block=block.number, text=delta.partial_json)] if shown else []
+            case "citations_delta":
+                return self._source(delta.citation)
+            case _:
+                return []
+
+    def _source(self, citation: Any) -> list[StreamPart]:
+        url = getattr(citation, "url", None)
+        if not url:
+            return []
+        number = self._number()
+        return [
+            SourceFound(block=number, source_id=f"source_{number}", url=url, title=getattr(citation, "title", None))
+        ]
+
+    def _close(self, block: _Block) -> list[StreamPart]:
+        number, raw = block.number, block.raw
+        match block.kind:
+            case "text":
+                return [TextEnd(block=number)]
+            case "thinking":
+                metadata = self._tag({"signature": block.signature}) if block.signature else None
+                return [ReasoningEnd(block=number, metadata=metadata)]
+            case "redacted_thinking":
+                return [ReasoningEnd(block=number, metadata=self._tag({"data": raw.data}), redacted=True)]
+            case "tool_use":
+                return [CallEnd(block=number, id=raw.id, name=raw.name, arguments=block.arguments)]
+            case "server_tool_use":
+                return [self._server_call(block)]
+            case kind if kind.endswith("_tool_result"):
+                return [self._server_result(block)]
+            case _:
+                return []
+
+    def _server_call(self, block: _Block) -> CallEnd:
+        raw = block.raw
+        plain = {**_plain(raw), "input": _loads(block.arguments)}
+        return CallEnd(
+            block=block.number,
+            id=raw.id,
+            name=raw.name,
+            arguments=block.arguments,
+            metadata=self._tag(plain),
+            provider_executed=True,
+        )
+
+    def _server_result(self, block: _Block) -> ProviderResult:
+        plain = _plain(block.raw)
+        content = plain.get("content")
+        failed = isinstance(content, dict) and "error_code" in content
+        return ProviderResult(
+            block=block.number,
+            call_id=block.raw.tool_use_id,
+            output=content,
+            is_error=failed,
+            metadata=self._tag(plain),
+        )
+
+    def _tag(self, data: Json) -> Json:
+        return tag(NAME, self._model, data)
+
+    def _stopped(self, event: Any) -> None:
+        self._usage = _usage(event.usage, self._usage)
+        stop = event.delta.stop_reason
+        self._reason = _REASONS.get(stop or "", "unknown")
+        self._stop = {"stop_reason": stop} if stop else None
+        details = getattr(event.delta, "stop_details", None)
+        if details is not None:
+            self._explanation = getattr(details, "explanation", None)
+
+    def _finish(self) -> Finish:
+        return Finish(
+            reason=self._reason,
+            usage=self._usage,
+            response_id=self._response_id,
+            model=self._answered_by,
+            metadata=self._stop,
+            explanation=self._explanation,
+        )
+
+
+def _usage(raw: Any, before: Usage) -> Usage:
+    """Read usage, whose counts are cumulative; what an event leaves out stays as it was."""
+
+    def count(value: int | None, known: int) -> int:
+        return known if value is None else value
+
+    details = getattr(raw, "output_tokens_details", None)
+    return Usage(
+        input=count(raw.input_tokens, before.input),
+        output=count(raw.output_tokens, before.output),
+        cache_read=count(raw.cache_read_input_tokens, before.cache_read),
+        cache_write=count(raw.cache_creation_input_tokens, before.cache_write),
+        reasoning=count(getattr(details, "thinking_tokens", None), before.reasoning),
+    )
+
+
+def _plain(raw: Any) -> dict[str, Json]:
+    plain: dict[str, Json] = raw.model_dump(mode="json", exclude_unset=True)
+    return plain
+
+
+def _loads(text: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return {}
+    return value

@@ -1,0 +1,245 @@
+"""The ``openai-chat`` provider: Chat Completions through the official SDK, streaming, for any compatible server.
+
+Compatible servers differ: some leave out ids of calls, repeat them, number calls wrongly, or send reasoning in a field
+of their own. Owns reading the stream; what is sent is made in ``openai_wire``. Importing this module imports the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from openai import AsyncStream
+from openai.types.chat import ChatCompletionChunk
+
+from events.messages import FinishReason, Usage
+from generation.prompt_types import ModelRequest
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    UsageSoFar,
+)
+from generation.providers.openai_client import make_client
+from generation.providers.openai_wire import CHAT as NAME
+from generation.providers.openai_wire import chat_body
+from generation.providers.sdk_errors import classified, missing_key, stream_closed, wall_clock
+
+_REASONS: Final[dict[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+class _Chunks(AsyncStream[ChatCompletionChunk]):
+    """The SDK's stream, which swallows the last event; this one remembers that it came."""
+
+    done = False
+
+    async def _iter_events(self) -> AsyncIterator[Any]:
+        async for event in super()._iter_events():
+            self.done = self.done or event.data.startswith("[DONE]")
+            yield event
+
+
+class OpenAIChatProvider:
+    """Calls models through Chat Completions.
+
+    Args:
+        base_url: Where the server is; None: the SDK's default, or OPENAI_BASE_URL.
+        api_key: The key; None: OPENAI_API_KEY, and none at all for a server with a base URL of its own.
+        timeout: Seconds that the transport waits for data.
+        clock: Gives the time in microseconds UTC.
+        limit_name: What the server calls the limit of output tokens. None: ``max_tokens`` with a base URL, which
+            compatible servers know, else ``max_completion_tokens``.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        clock: Callable[[], int] = wall_clock,
+        limit_name: str | None = None,
+    ) -> None:
+        self._client: Final = make_client(base_url=base_url, api_key=api_key, timeout=timeout)
+        self._clock: Final = clock
+        self._limit_name: Final = limit_name or ("max_tokens" if base_url else "max_completion_tokens")
+
+    @property
+    def name(self) -> str:
+        """The provider's name in model references."""
+        return NAME
+
+    async def close(self) -> None:
+        """Close connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+        """Call the model once; see the contract.
+
+        Raises:
+            ProviderError: The call failed.
+        """
+        if self._client is None:
+            raise missing_key(NAME)
+        reader = _Reader()
+        async with classified(NAME, self._clock):
+            payload = chat_body(request, limit_name=self._limit_name)
+            known = {"model": payload.pop("model"), "messages": payload.pop("messages")}
+            create = self._client.chat.completions.with_streaming_response.create
+            async with create(**known, stream=True, extra_body=payload) as response:
+                chunks = await response.parse(to=_Chunks)
+                async for chunk in chunks:
+                    for part in reader.read(chunk):
+                        yield part
+        if not chunks.done:
+            raise stream_closed(NAME)
+        for part in reader.finish():
+            yield part
+
+
+class _Call:
+    """A call that is growing."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.arguments = ""
+
+
+class _Reader:
+    """Reads the chunks of one stream."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._open: tuple[str, int] | None = None
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+        self._refusal: list[str] = []
+        self._response_id: str | None = None
+        self._answered_by: str | None = None
+
+    def read(self, chunk: Any) -> list[StreamPart]:
+        """Return the parts that a chunk stands for."""
+        self._response_id = chunk.id or self._response_id
+        self._answered_by = chunk.model or self._answered_by
+        if chunk.usage is not None:
+            self._usage = _usage(chunk.usage)
+        parts: list[StreamPart] = []
+        for choice in chunk.choices or []:
+            if choice.finish_reason:
+                self._reason = _REASONS.get(choice.finish_reason, "unknown")
+            if choice.delta is not None:
+                parts.extend(self._delta(choice.delta))
+        return parts
+
+    def _delta(self, delta: Any) -> list[StreamPart]:
+        parts: list[StreamPart] = []
+        thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+        if isinstance(thought, str) and thought:
+            parts.extend(self._switch("reasoning"))
+            parts.append(ReasoningDelta(block=self._current, text=thought))
+        if delta.content:
+            parts.extend(self._switch("text"))
+            parts.append(TextDelta(block=self._current, text=delta.content))
+        if delta.refusal:
+            self._refusal.append(delta.refusal)
+        for call in delta.tool_calls or []:
+            parts.extend(self._close())
+            parts.append(self._call(call))
+        return parts
+
+    @property
+    def _current(self) -> int:
+        return self._open[1] if self._open is not None else self._next
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _switch(self, kind: str) -> list[StreamPart]:
+        """Make ``kind`` the open block, ending another one."""
+        if self._open is not None and self._open[0] == kind:
+            return []
+        ended = self._close()
+        self._open = (kind, self._number())
+        return ended
+
+    def _close(self) -> list[StreamPart]:
+        if self._open is None:
+            return []
+        (kind, number), self._open = self._open, None
+        return [TextEnd(block=number) if kind == "text" else ReasoningEnd(block=number)]
+
+    def _call(self, raw: Any) -> CallDelta:
+        function = raw.function
+        name, text = getattr(function, "name", None) or "", getattr(function, "arguments", None) or ""
+        call = self._find(raw.index, raw.id or "", name)
+        new_id, new_name = (raw.id or "") if not call.id else "", name if not call.name else ""
+        call.id, call.name = call.id or new_id, call.name or new_name
+        call.arguments += text
+        return CallDelta(block=call.number, text=text, name=new_name, id=new_id)
+
+    def _find(self, index: int | None, call_id: str, name: str) -> _Call:
+        """Return the call that a delta belongs to; another id or a second name under one index begins another call."""
+        call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
+        other = call is not None and ((call_id and call.id and call_id != call.id) or (index is None and name))
+        # Some servers number all calls 0, and leave out ids: then a name after whole arguments begins the next one.
+        restarted = call is not None and name and not call_id and call.arguments.endswith("}")
+        if call is None or other or restarted:
+            call = _Call(self._number())
+            self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def finish(self) -> list[StreamPart]:
+        """Return the parts that end the answer."""
+        parts = self._close()
+        parts.extend(
+            CallEnd(block=call.number, id=call.id, name=call.name, arguments=call.arguments or "{}")
+            for call in self._calls
+        )
+        reason = self._reason
+        if self._refusal:
+            reason = "refusal"
+        elif self._calls and reason == "stop":
+            reason = "tool_calls"  # what some compatible servers say after calls
+        return [
+            *parts,
+            Finish(
+                reason=reason,
+                usage=self._usage,
+                response_id=self._response_id,
+                model=self._answered_by,
+                explanation="".join(self._refusal) or None,
+            ),
+        ]
+
+
+def _usage(raw: Any) -> Usage:
+    """Read usage; the protocol counts what came from and went into the cache among its input."""
+    given, made = getattr(raw, "prompt_tokens_details", None), getattr(raw, "completion_tokens_details", None)
+    read = getattr(given, "cached_tokens", None) or 0
+    written = getattr(given, "cache_write_tokens", None) or 0
+    return Usage(
+        input=max(0, (raw.prompt_tokens or 0) - read - written),
+        output=raw.completion_tokens or 0,
+        cache_read=read,
+        cache_write=written,
+        reasoning=getattr(made, "reasoning_tokens", None) or 0,
+    )

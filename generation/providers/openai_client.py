@@ -1,0 +1,22 @@
+"""The OpenAI SDK's client, as both OpenAI protocols use it. Importing this module imports the SDK."""
+
+from __future__ import annotations
+
+import os
+
+from openai import AsyncOpenAI
+
+_KEYLESS = "none"
+"""Sent to compatible servers for which no key is set: many want none, and the SDK wants one."""
+
+
+def make_client(*, base_url: str | None, api_key: str | None, timeout: float) -> AsyncOpenAI | None:
+    """Return a client that does not retry, or None where there is no key.
+
+    Args:
+        base_url: Where the service is; None: the SDK's default, or OPENAI_BASE_URL.
+        api_key: The key; None: OPENAI_API_KEY. A server with a base URL of its own may do without.
+        timeout: Seconds that the transport waits for data.
+    """
+    key = api_key or os.environ.get("OPENAI_API_KEY") or (_KEYLESS if base_url else None)
+    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=0) if key else None

@@ -1,0 +1,201 @@
+"""A neutral request as a request of OpenAI: Responses and Chat Completions. Pure.
+
+Owns the wire forms of what is sent; the streams that come back are read in ``openai_responses`` and ``openai_chat``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from generation.prompt_types import (
+    ModelRequest,
+    PromptCall,
+    PromptFile,
+    PromptMessage,
+    PromptReasoning,
+    PromptResult,
+    PromptText,
+)
+from generation.providers.files import IMAGES, PDF, as_text, data_url
+from generation.providers.metadata import own, own_reasoning
+
+RESPONSES: Final = "openai"
+CHAT: Final = "openai-chat"
+
+ENCRYPTED: Final = "reasoning.encrypted_content"
+_UNREASONING: Final = re.compile(r"(?:ft:)?(?:gpt-3|gpt-4|chatgpt-4)")
+"""Models that refuse to be asked for encrypted reasoning, as they have none."""
+
+Item = dict[str, Any]
+
+
+def error_text(part: PromptResult) -> str:
+    """Return the text of a result. The wire has no mark for errors, so an error says in its text that it is one."""
+    return json.dumps({"error": part.text}, ensure_ascii=False) if part.is_error else part.text
+
+
+# Responses
+
+
+def responses_body(request: ModelRequest) -> dict[str, Any]:
+    """Return the body of a Responses request that leaves nothing with the service; options replace what is here."""
+    result: dict[str, Any] = {"model": request.model, "input": responses_input(request), "store": False}
+    if not _UNREASONING.match(request.model):
+        result["include"] = [ENCRYPTED]
+    if request.system:
+        result["instructions"] = "\n\n".join(request.system)
+    if request.tools:
+        result["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.schema,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+        if request.tool_choice_none:
+            result["tool_choice"] = "none"
+    if request.max_output is not None:
+        result["max_output_tokens"] = max(16, request.max_output)  # the least that the service takes
+    if request.effort is not None:
+        result["reasoning"] = {"effort": request.effort} | ({"summary": "auto"} if request.effort != "none" else {})
+    return result | request.options
+
+
+def responses_input(request: ModelRequest) -> list[Item]:
+    """Return the items of the conversation."""
+    items: list[Item] = []
+    for message in request.messages:
+        if message.role == "user":
+            items.append({"type": "message", "role": "user", "content": [_input(part) for part in message.parts]})
+        elif message.role == "assistant":
+            items.extend(_answer_items(message, request.model))
+        else:
+            items.extend(
+                {"type": "function_call_output", "call_id": part.id, "output": error_text(part)}
+                for part in message.parts
+                if isinstance(part, PromptResult)
+            )
+    return items
+
+
+def _answer_items(message: PromptMessage, model: str) -> list[Item]:
+    items: list[Item] = []
+    for part in message.parts:
+        match part:
+            case PromptText():
+                item: Item = {"type": "message", "role": "assistant", "content": part.text}
+                phase = (own(part.metadata, RESPONSES, model) or {}).get("phase")
+                items.append(item | ({"phase": phase} if phase is not None else {}))
+            case PromptReasoning():
+                data = own_reasoning(part, RESPONSES, model)
+                if data is not None and data.get("id") and data.get("encrypted_content"):
+                    items.append(data)
+            case PromptCall() if not part.provider_executed:
+                items.append(
+                    {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
+                )
+            case PromptCall():
+                items.extend(item for item in [own(part.metadata, RESPONSES, model)] if item is not None)
+            case _:
+                continue
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()  # of an answer that was cut while thinking: reasoning must be followed by what it led to
+    return items
+
+
+def _input(part: object) -> Item:
+    if isinstance(part, PromptText):
+        return {"type": "input_text", "text": part.text}
+    if isinstance(part, PromptFile) and part.media_type in IMAGES:
+        return {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
+    if isinstance(part, PromptFile) and part.media_type == PDF:
+        return {"type": "input_file", "filename": part.name or "file.pdf", "file_data": data_url(part)}
+    if isinstance(part, PromptFile):
+        return {"type": "input_text", "text": as_text(part)}
+    msg = f"a user message holds a part of type {type(part).__name__}"
+    raise TypeError(msg)
+
+
+# Chat Completions
+
+
+def chat_body(request: ModelRequest, *, limit_name: str) -> dict[str, Any]:
+    """Return the body of a Chat Completions request; options replace what stands here under the same name.
+
+    Args:
+        request: The request.
+        limit_name: What the server calls the limit of output tokens.
+    """
+    result: dict[str, Any] = {
+        "model": request.model,
+        "messages": chat_messages(request),
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        result["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+            }
+            for tool in request.tools
+        ]
+        if request.tool_choice_none:
+            result["tool_choice"] = "none"
+    if request.max_output is not None:
+        result[limit_name] = request.max_output
+    if request.effort is not None:
+        result["reasoning_effort"] = request.effort
+    return result | request.options
+
+
+def chat_messages(request: ModelRequest) -> list[Item]:
+    """Return the messages, system texts first. Reasoning is not part of the protocol and stays here."""
+    messages: list[Item] = [{"role": "system", "content": text} for text in request.system]
+    for message in request.messages:
+        if message.role == "user":
+            messages.append({"role": "user", "content": _chat_content(message)})
+        elif message.role == "assistant":
+            messages.extend(_chat_answer(message))
+        else:
+            messages.extend(
+                {"role": "tool", "tool_call_id": part.id, "content": error_text(part)}
+                for part in message.parts
+                if isinstance(part, PromptResult)
+            )
+    return messages
+
+
+def _chat_answer(message: PromptMessage) -> list[Item]:
+    texts = [part.text for part in message.parts if isinstance(part, PromptText)]
+    calls = [
+        {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments}}
+        for part in message.parts
+        if isinstance(part, PromptCall) and not part.provider_executed
+    ]
+    if not texts and not calls:
+        return []
+    answer: Item = {"role": "assistant", "content": "\n\n".join(texts) or None}
+    return [answer | ({"tool_calls": calls} if calls else {})]
+
+
+def _chat_content(message: PromptMessage) -> str | list[Item]:
+    """Return a user message's content: a plain text where it can be one, which every compatible server takes."""
+    parts: list[Item] = []
+    for part in message.parts:
+        if isinstance(part, PromptText):
+            parts.append({"type": "text", "text": part.text})
+        elif isinstance(part, PromptFile) and part.media_type in IMAGES:
+            parts.append({"type": "image_url", "image_url": {"url": data_url(part)}})
+        elif isinstance(part, PromptFile) and part.media_type == PDF:
+            file = {"filename": part.name or "file.pdf", "file_data": data_url(part)}
+            parts.append({"type": "file", "file": file})
+        elif isinstance(part, PromptFile):
+            parts.append({"type": "text", "text": as_text(part)})
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts

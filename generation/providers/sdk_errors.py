@@ -1,0 +1,127 @@
+"""The edge to the SDKs' exceptions: what they raise becomes facts, and these a :class:`ProviderError`.
+
+Both SDKs are generated from one mould, so their exceptions are read by the attributes they share and no SDK is
+imported here. What the facts mean is decided in ``generation.classify``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from events.content import Json
+from generation.classify import ErrorFacts, Transport, classify
+from generation.error_texts import message_for
+from generation.errors import ClassifiedError, ProviderError
+
+MAX_BODY = 64 * 1024
+"""Characters of an error's body that are read."""
+
+
+def wall_clock() -> int:
+    """Return the time in microseconds UTC; only dates in Retry-After are compared with it."""
+    return time.time_ns() // 1000
+
+
+def stream_closed(provider: str) -> ProviderError:
+    """Return the error of a stream that ended without its last event."""
+    facts = ErrorFacts(provider=provider, transport="closed")
+    return ProviderError(classify(facts, 0))
+
+
+def missing_key(provider: str) -> ProviderError:
+    """Return the error of a call without credentials."""
+    return ProviderError(
+        ClassifiedError(
+            kind="missing_key",
+            message=message_for("missing_key", provider, retryable=False, status=None),
+            provider=provider,
+        )
+    )
+
+
+def reported(provider: str, *, code: str | None, message: str | None, now_us: int) -> ProviderError:
+    """Return the error that a service reported within its stream, by its code and message."""
+    body: Json = {"message": message} if message else None
+    return ProviderError(classify(ErrorFacts(provider=provider, code=code, body=body), now_us))
+
+
+def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
+    """Read the facts of an exception that an SDK or its transport raised."""
+    response = getattr(exc, "response", None)
+    status = getattr(exc, "status_code", None)
+    headers = getattr(response, "headers", None) or {}
+    body = _body(getattr(exc, "body", None))
+    inner = body.get("error") if isinstance(body, dict) else None
+    named = inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+    transport = _transport(exc)
+    return ErrorFacts(
+        provider=provider,
+        text="" if transport != "none" else str(exc)[:MAX_BODY],
+        status=status if isinstance(status, int) else None,
+        headers={str(name).lower(): str(value) for name, value in headers.items()},
+        body=body,
+        error_type=_word(named.get("type")),
+        code=_word(named.get("code")),
+        transport=transport,
+    )
+
+
+def _word(value: Json) -> str | None:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _body(body: Any) -> Json:
+    """Return the body as plain JSON, or as text where it is none."""
+    if isinstance(body, str):
+        return body[:MAX_BODY]
+    try:
+        plain: Json = json.loads(json.dumps(body))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return plain
+
+
+def _transport(exc: BaseException) -> Transport:
+    """Say what the connection did, by the names of the exception's classes."""
+    if isinstance(exc, asyncio.CancelledError):
+        return "cancelled"
+    names = {cls.__name__ for cls in type(exc).__mro__}
+    if names & {"APITimeoutError", "TimeoutException"}:
+        return "timeout"
+    if names & {"APIConnectionError", "TransportError", "StreamError"} or isinstance(exc, ConnectionError):
+        return "reset"
+    if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+        return "closed"  # an event that was cut in the middle
+    return "deadline" if isinstance(exc, TimeoutError) else "none"
+
+
+@asynccontextmanager
+async def classified(provider: str, clock: Callable[[], int] = wall_clock) -> AsyncIterator[None]:
+    """Turn whatever a call raises within into a :class:`ProviderError`.
+
+    A cancellation of the running task passes through. One that arrives while nobody cancelled this task comes from the
+    transport.
+
+    Args:
+        provider: The provider's name in model references.
+        clock: Gives the time in microseconds UTC.
+
+    Raises:
+        ProviderError: The call failed.
+    """
+    try:
+        yield
+    except ProviderError:
+        raise
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ProviderError(classify(facts_of(exc, provider), clock())) from exc
+    except Exception as exc:
+        raise ProviderError(classify(facts_of(exc, provider), clock())) from exc
