@@ -73,8 +73,12 @@ class PlanRun:
         self.recorded: list[Recorded] = []
         self._identity = identity
 
-    def do(self, command: AnyCommand) -> Recorded:
+    def do(self, command: AnyCommand, actor: Actor | None = None) -> Recorded:
         """Decide ``command`` on the state so far and fold its event.
+
+        Args:
+            command: What to do.
+            actor: Who does it, where that is not the append's own actor.
 
         Raises:
             Refusal: It is not allowed; nothing of the plan will be written unless the plan goes on without it.
@@ -87,19 +91,19 @@ class PlanRun:
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
         decided = decide(self.state, command, self.now)
-        recorded = Recorded(envelope=self._envelope(decided), event=decided.event)
+        recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
         return recorded
 
-    def _envelope(self, decided: Decided) -> Envelope:
+    def _envelope(self, decided: Decided, actor: Actor | None) -> Envelope:
         return Envelope(
             version=self.state.control.version + 1,
             type=decided.event.type,
             schema=decided.event.schema,
             recorded_at=decided.recorded_at,
-            actor=self._identity.actor,
+            actor=actor or self._identity.actor,
             source=decided.source,
             dest=decided.dest,
             command=self._identity.command,

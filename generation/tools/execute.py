@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import structlog
 from anyio import CapacityLimiter, to_thread
 
 from events.ids import ChatId, WorkerId
@@ -23,8 +22,9 @@ from generation.tools.contract import CallCancelled, ToolContext
 from generation.tools.output import Answer, CallResult, answer_of, error_answer, exception_answer
 from generation.tools.policy import ToolCall
 from generation.tools.registry import CallRefused, ToolSet
+from store.log import get_logger
 
-_log: Final = structlog.get_logger(__name__)
+_log: Final = get_logger(__name__)
 
 _abandoned_work: Final[set[asyncio.Task[Answer]]] = set()
 """Holds what nobody waits for any more until it ends: the event loop itself keeps weak references only."""

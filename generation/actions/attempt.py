@@ -1,0 +1,69 @@
+"""What every effect is given: the chat, the attempt, and the policy it runs under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from events.control import RunningAttempt
+from events.ids import ChatId
+from events.records import ModelPolicy, Policy
+from events.state import ChatState
+from generation.agents import Agent
+from generation.cancellation import CancelScope
+from generation.errors import ClassifiedError, ProviderError
+from generation.models import ModelConfig
+from generation.parts import EpisodeKey
+from generation.plans import Outcome
+from generation.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt that was started and whose effect is to be done now.
+
+    Attributes:
+        runtime: The worker's shared parts.
+        agent: The chat's agent.
+        policy: The recorded policy.
+        state: The chat, with its transcript.
+        running: The attempt.
+        scope: Carries the cause where the effect is cancelled.
+    """
+
+    runtime: Runtime
+    agent: Agent
+    policy: Policy
+    state: ChatState
+    running: RunningAttempt
+    scope: CancelScope[Outcome]
+
+    @property
+    def chat(self) -> ChatId:
+        """The chat's id."""
+        return ChatId(self.state.control.chat)
+
+    @property
+    def episode(self) -> EpisodeKey:
+        """Where the attempt's live parts go."""
+        return EpisodeKey(self.chat, self.state.control.history_version, self.running.attempt)
+
+    def config(self, model: ModelPolicy) -> ModelConfig:
+        """Return the configuration behind a recorded model, for its options.
+
+        Raises:
+            ProviderError: It is not configured here any more.
+        """
+        config = self.agent.find_model(f"{model.provider}/{model.name}")
+        if config is None:  # pragma: no cover - find_model gives a configuration for every reference
+            raise ProviderError(ClassifiedError(kind="config", message="The model is not configured."))
+        return config
+
+    def model(self) -> ModelPolicy:
+        """Return the chat's model.
+
+        Raises:
+            ProviderError: The policy has none (rule D0 fails the turn before that).
+        """
+        if self.policy.model is None:
+            raise ProviderError(ClassifiedError(kind="config", message="The agent has no model."))
+        return self.policy.model

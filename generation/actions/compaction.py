@@ -1,0 +1,96 @@
+"""The compact effect: ask a model for a summary of what stands before the unanswered user messages."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from chatstate.handlers.worker import trailing_users
+from events.content import Content
+from events.ids import MessageId
+from events.parts import TextPart
+from events.state import ChatState
+from generation.actions.attempt import Attempt
+from generation.actions.streaming import ModelCall, prepare
+from generation.cancellation import Cause
+from generation.decide import compaction_threshold
+from generation.errors import ClassifiedError, ProviderError
+from generation.outcomes import Failed, Stopped, Summarised
+from generation.plans import Outcome
+from generation.prompt import build_prompt
+from generation.prompt_texts import summary_instruction
+from generation.prompt_types import ModelRequest
+
+
+async def compact(attempt: Attempt) -> Outcome:
+    """Call the compaction model (or the chat's) once.
+
+    Returns:
+        The summary; on a failure the classified error; on an interruption only what the call cost.
+    """
+    model = attempt.policy.compaction_model or attempt.model()
+    hint = attempt.state.need_transcript("compact").hint
+    instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
+    system, messages = build_prompt(_answered(attempt.state), instruction=instruction)
+    request = ModelRequest(
+        model=model.name,
+        system=(*attempt.agent.system_texts, *system),
+        messages=messages,
+        # The same tools in the same order, unused: the provider's cached prefix stays valid.
+        tools=attempt.agent.declarations(),
+        tool_choice_none=True,
+        max_output=model.max_output,
+        effort=model.effort,
+        options=dict(attempt.config(model).options),
+    )
+    call = prepare(attempt, model, request)
+    try:
+        await call.run()
+        return _summary(call)
+    except ProviderError as error:
+        return Failed(error=error.error, max_attempts=attempt.policy.max_model_attempts, report=call.report())
+    except asyncio.CancelledError:
+        if attempt.scope.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN):
+            return Stopped(report=call.report())
+        raise
+
+
+def _answered(state: ChatState) -> ChatState:
+    """Return the chat without its trailing unanswered user messages: they are kept verbatim, not summarised."""
+    transcript = state.need_transcript("compact")
+    trailing = trailing_users(transcript.messages)
+    position = transcript.messages.find(trailing[0].id) if trailing else None
+    if position is None:
+        return state
+    return ChatState(
+        control=state.control, transcript=replace(transcript, messages=transcript.messages.before(position))
+    )
+
+
+def _summary(call: ModelCall) -> Summarised:
+    attempt = call.attempt
+    control, policy = attempt.state.control, attempt.policy
+    parts = call.assembler.parts(MessageId("0.0"))
+    text = " ".join(part.text.text.strip() for part in parts if isinstance(part, TextPart)).strip()
+    if not text:
+        raise ProviderError(
+            ClassifiedError(
+                kind="generic", message="The model gave an empty summary.", provider=call.model.provider, retryable=True
+            )
+        )
+    manual = control.compaction == "requested"
+    details: dict[str, str | int | None] = {
+        "source": "manual" if manual else "automatic",
+        "summary": text,
+        "context_tokens": control.indexes.context_tokens,
+        "context_limit_tokens": policy.model.context_limit if policy.model is not None else None,
+        "threshold_tokens": compaction_threshold(policy),
+    }
+    return Summarised(
+        manual=manual,
+        summary=Content(text),
+        details=Content(dict(details)),
+        context_tokens=control.indexes.context_tokens,
+        report=call.report(),
+    )

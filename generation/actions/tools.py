@@ -1,0 +1,111 @@
+"""The tools effect: run a batch, record each result as it comes, and let the last one ride with the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from events.control import OpenCall
+from events.ids import message_of, part_of
+from events.parts import ToolCallPart
+from generation.actions.attempt import Attempt
+from generation.budget import result_budget
+from generation.cancellation import Cause
+from generation.outcomes import ResultCame, ToolsEnded
+from generation.parts import LiveResult
+from generation.plans import Outcome
+from generation.tools.batch import RunningBatch, run_batch
+from generation.tools.execute import CallEnvironment
+from generation.tools.output import CallResult
+from generation.tools.policy import ToolCall, exclusive_refusals
+from generation.tools.registry import ToolSet
+
+
+async def run_tools(attempt: Attempt, record: Callable[[Outcome], Awaitable[None]]) -> Outcome:
+    """Run the calls that this attempt started.
+
+    Args:
+        attempt: The attempt.
+        record: Appends the result of a call while others still run.
+
+    Returns:
+        The results that are not recorded yet: the last one, or on a cancellation those that came within the grace.
+    """
+    open_calls = attempt.state.control.indexes.open_calls
+    refusals = exclusive_refusals([_tool_call(attempt, call) for call in open_calls])
+    if refusals:
+        # Refused as one, also where a crash has left some of the refusals recorded: the others must not run now.
+        started = {call.key for call in open_calls if call.runs}
+        return ToolsEnded(results=tuple(result.part() for result in refusals if result.key in started))
+    calls = [_tool_call(attempt, call) for call in open_calls if call.runs]
+    async with run_batch(calls, _environment(attempt)) as batch:
+        try:
+            return await _collect(attempt, batch, record)
+        except asyncio.CancelledError:
+            outcome = await _stop(attempt, batch)
+            if outcome is None:
+                raise
+            return outcome
+
+
+async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[Outcome], Awaitable[None]]) -> Outcome:
+    async for result in batch:
+        _show(attempt, result)
+        if not batch.unfinished:
+            return ToolsEnded(results=(result.part(),))
+        await _to_the_end(record(ResultCame(result=result.part())))
+    return ToolsEnded(results=())
+
+
+async def _to_the_end(recording: Awaitable[None]) -> None:
+    """Record although the effect may be cancelled meanwhile: a result that came must not be lost."""
+    task = asyncio.ensure_future(recording)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
+async def _stop(attempt: Attempt, batch: RunningBatch) -> Outcome | None:
+    """End the batch for the cause given; None where nothing may be written."""
+    grace = attempt.runtime.settings.grace
+    match attempt.scope.cause:
+        case Cause.USER_INTERRUPT | Cause.SHUTDOWN:
+            results = await batch.stop(grace, cancel=False)
+            return ToolsEnded(results=tuple(result.part() for result in results), whole=False)
+        case Cause.HISTORY_CHANGED:
+            # What replaces this work starts nothing until the old tools have ended or had their grace.
+            await batch.stop(grace)
+            return None
+        case _:
+            return None
+
+
+def _show(attempt: Attempt, result: CallResult) -> None:
+    part = LiveResult(name=result.name, output=result.answer.output, is_error=result.answer.is_error, call=result.key)
+    attempt.runtime.parts.add(attempt.episode, part)
+
+
+def _environment(attempt: Attempt) -> CallEnvironment:
+    runtime = attempt.runtime
+    model = attempt.policy.model
+    return CallEnvironment(
+        chat=attempt.chat,
+        epoch=attempt.state.control.epoch,
+        worker=runtime.worker,
+        attempt=attempt.running.attempt,
+        tools=ToolSet(attempt.agent.tools),
+        now=runtime.now,
+        budget=result_budget(model.context_limit if model is not None else None),
+        cleanup=runtime.settings.grace,
+    )
+
+
+def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
+    transcript = attempt.state.need_transcript("run tools")
+    position = transcript.messages.find(message_of(call.key))
+    part = transcript.messages[position].message.parts[part_of(call.key)] if position is not None else None
+    given = transcript.arguments.get(call.key) or (part.arguments if isinstance(part, ToolCallPart) else None)
+    arguments = given.text if given is not None and given.available else ""
+    return ToolCall(key=call.key, name=call.name, arguments=arguments, exclusive=call.exclusive)

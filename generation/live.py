@@ -1,0 +1,33 @@
+"""Live parts of a model's stream: what of a stream part those who watch are shown. Pure."""
+
+from __future__ import annotations
+
+from generation.parts import LiveCall, LiveCallDelta, LivePart, LiveReasoning, LiveResult, LiveSource, LiveText
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    ProviderResult,
+    ReasoningDelta,
+    SourceFound,
+    StreamPart,
+    TextDelta,
+)
+
+
+def live_parts(part: StreamPart) -> tuple[LivePart, ...]:
+    """Return what to show of a part that the assembler has cleaned: none for mere ends."""
+    match part:
+        case TextDelta(block=block, text=text):
+            return (LiveText(block=block, text=text),)
+        case ReasoningDelta(block=block, text=text):
+            return (LiveReasoning(block=block, text=text),)
+        case CallDelta(block=block, text=text, name=name):
+            return (LiveCallDelta(block=block, text=text, name=name),)
+        case CallEnd(block=block, name=name, arguments=arguments, provider_executed=provider_executed):
+            return (LiveCall(block=block, name=name, arguments=arguments, provider_executed=provider_executed),)
+        case ProviderResult(block=block, output=output, is_error=is_error):
+            return (LiveResult(name="", output=output, is_error=is_error, block=block),)
+        case SourceFound(block=block, source_id=source_id, url=url, title=title):
+            return (LiveSource(block=block, source_id=source_id, url=url, title=title),)
+        case _:
+            return ()

@@ -1,0 +1,192 @@
+"""Outcomes of effects as commands: what each records in a running chat, and what of it an interruption keeps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chatstate import commands as c
+from chatstate.cancellations import answers
+from events.content import Content
+from events.ids import MessageId, message_id
+from events.messages import Message, Step
+from events.parts import Part, ToolResultPart
+from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
+from generation.errors import ClassifiedError
+from generation.retry import retry_delay_us
+from store.append import PlanRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A model's answer: whole, or (``interrupted``) what had come of it.
+
+    ``parts`` gives the parts for the id that the message will have: a provider's own results name their calls by it.
+    """
+
+    parts: Callable[[MessageId], tuple[Part, ...]]
+    step: Step
+    request: RequestDigests
+    interrupted: bool = False
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Commit the step; an answer without parts ends the turn and leaves no empty message."""
+        message = self._message(message_id(run.state.control.version + 1, 0))
+        if message is not None:
+            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message)))
+            return
+        record = Decision(
+            rule="D6", action="finish(complete)", facts={"empty_answer": True}, policy=run.state.control.policy
+        )
+        run.do(c.FinishTurn(fence=fence, cause="complete", decision=record, report=self._report(None)))
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Keep what there is, and close its calls."""
+        place = len(answers(run.state.control, "finish_interruption"))
+        message = self._message(message_id(run.state.control.version + 1, place))
+        run.do(c.FinishInterruption(fence=fence, message=message, report=self._report(message)))
+
+    def _message(self, identity: MessageId) -> Message | None:
+        parts = self.parts(identity)
+        if not parts:
+            return None
+        return Message(role="assistant", parts=parts, step=self.step, interrupted=self.interrupted)
+
+    def _report(self, message: Message | None) -> AttemptReport:
+        return AttemptReport(step=None if message is not None else self.step, request=self.request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A failed attempt: tried again while its budget lasts, else the turn fails."""
+
+    error: ClassifiedError
+    max_attempts: int
+    report: AttemptReport | None = None
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Schedule a retry, or fail the turn."""
+        control = run.state.control
+        attempts = control.model_attempts if self._by_model(run) else control.attempt
+        delay = retry_delay_us(self.error, max(attempts, 1), self.max_attempts)
+        error = error_info(self.error)
+        if delay is None:
+            run.do(c.FailTurn(fence=fence, error=error, report=self.report))
+        else:
+            run.do(c.ScheduleRetry(fence=fence, delay_us=delay, error=error, report=self.report))
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """End the turn: an interrupted failure is no error any more."""
+        run.do(c.FinishInterruption(fence=fence, report=self.report))
+
+    @staticmethod
+    def _by_model(run: PlanRun) -> bool:
+        running = run.state.control.running
+        return running is not None and running.kind in ("generate", "compact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsEnded:
+    """Results of a batch that are not recorded yet. ``whole``: no call of it runs any more."""
+
+    results: tuple[ToolResultPart, ...]
+    whole: bool = True
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Record the results, and commit the batch where it is whole."""
+        self._record(run, fence)
+        if self.whole:
+            run.do(c.CommitStep(fence=fence))
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Keep what finished; what still runs is answered as unknown."""
+        self._record(run, fence)
+        run.do(c.FinishInterruption(fence=fence))
+
+    def _record(self, run: PlanRun, fence: c.Fence) -> None:
+        for result in self.results:
+            run.do(c.RecordToolResult(fence=fence, result=result))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultCame:
+    """One result of a batch whose other calls still run."""
+
+    result: ToolResultPart
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Record it beside history."""
+        run.do(c.RecordToolResult(fence=fence, result=self.result))
+
+    keep = record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarised:
+    """A summary for a compaction boundary."""
+
+    manual: bool
+    summary: Content
+    details: Content
+    context_tokens: int
+    report: AttemptReport
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Commit the boundary."""
+        run.do(
+            c.CommitCompaction(
+                fence=fence,
+                manual=self.manual,
+                summary=self.summary,
+                details=self.details,
+                context_tokens=self.context_tokens,
+                report=self.report,
+            )
+        )
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Drop the summary: the user ended the turn."""
+        run.do(c.FinishInterruption(fence=fence, report=self.report))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCollected:
+    """The context of the agent's source, as a system message."""
+
+    message: Message
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Write it into history."""
+        run.do(c.PersistContext(fence=fence, message=self.message))
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Drop it: the next turn collects it again."""
+        run.do(c.FinishInterruption(fence=fence))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """An attempt that was stopped and left nothing but its ``report``."""
+
+    report: AttemptReport | None = None
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Record nothing: the plan goes on to let the chat go."""
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Finish the interruption with nothing."""
+        run.do(c.FinishInterruption(fence=fence, report=self.report))
+
+
+def error_info(error: ClassifiedError) -> ErrorInfo:
+    """Return a classified error as events carry it."""
+    return ErrorInfo(
+        kind=error.kind,
+        message=Content(error.message),
+        detail=Content(error.detail) if error.detail is not None else None,
+        provider=error.provider,
+        retryable=error.retryable,
+        status_code=error.status_code,
+        retry_after_us=error.retry_after_us,
+        chain_broken=error.chain_broken,
+    )

@@ -1,0 +1,218 @@
+"""What a worker appends: the outcome of an effect, the next decision, and the start of the next effect, in one plan. Pure.
+
+A plan may meet a chat that other commands have changed meanwhile. Then the outcome counts only under the fence it was made for
+(epoch, history version, attempt); an interruption keeps what it can of it; and what comes next is decided on what is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from chatstate import commands as c
+from chatstate.handlers.worker import TAKEOVER_LIMIT
+from events.content import Content
+from events.control import Control
+from events.ids import WorkerId
+from events.records import Actor, AttemptReport, ErrorInfo, Policy, ReleaseReason
+from generation.decide import decide_generation_action
+from generation.decision import (
+    AskClient,
+    CollectContext,
+    Compact,
+    Fail,
+    Finish,
+    Generate,
+    GenerationDecision,
+    RunTools,
+)
+from store.append import Plan, PlanRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A recorded policy with its digest."""
+
+    policy: Policy
+    digest: str
+
+
+class Outcome(Protocol):
+    """What an effect came to."""
+
+    def record(self, run: PlanRun, fence: c.Fence) -> None:
+        """Record it in a running chat."""
+        ...
+
+    def keep(self, run: PlanRun, fence: c.Fence) -> None:
+        """Finish the interruption with what is to be kept of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A worker's hold of a chat, and how it decides.
+
+    ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the chat go instead of
+    starting something new.
+    """
+
+    worker: WorkerId
+    actor: Actor
+    epoch: int
+    policy_for: Callable[[Control], Held | None]
+    stop: Callable[[], ReleaseReason | None]
+
+    def holds(self, control: Control) -> bool:
+        """Whether the chat is still this worker's under this epoch."""
+        return control.status == "running" and control.holder == self.worker and control.epoch == self.epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The effect under way: the history and attempt that its outcome is fenced by."""
+
+    history_version: int
+    attempt: int
+
+    def current(self, control: Control) -> bool:
+        """Whether the chat still waits for this outcome."""
+        running = control.running
+        return running is not None and (control.history_version, running.attempt) == (
+            self.history_version,
+            self.attempt,
+        )
+
+
+def settle(hold: Hold, task: Task | None, outcome: Outcome | None) -> Plan:
+    """Return the plan that records the outcome of an effect that has ended, decides, and starts what comes next."""
+
+    def plan(run: PlanRun) -> None:
+        if not hold.holds(run.state.control):
+            return
+        _record(run, task, outcome)
+        advance(run, hold, ended=task, report=getattr(outcome, "report", None))
+
+    return plan
+
+
+def note(hold: Hold, task: Task, outcome: Outcome) -> Plan:
+    """Return the plan that records something of an effect that goes on."""
+
+    def plan(run: PlanRun) -> None:
+        if hold.holds(run.state.control):
+            _record(run, task, outcome)
+
+    return plan
+
+
+def _record(run: PlanRun, task: Task | None, outcome: Outcome | None) -> None:
+    control = run.state.control
+    if task is not None and outcome is not None and task.current(control):
+        (outcome.keep if control.interrupting else outcome.record)(run, _fence(control))
+
+
+def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, report: AttemptReport | None = None) -> None:
+    """Finish an interruption, or decide and carry the decision out, until an effect is under way or the chat is let go.
+
+    Args:
+        run: The plan's run.
+        hold: The worker's hold.
+        ended: The attempt whose effect has ended; where nothing of it was recorded it does not count as under way.
+        report: What that attempt cost, for the release of a chat that keeps nothing else of it.
+    """
+    while hold.holds(run.state.control):
+        control = run.state.control
+        if control.interrupting:
+            run.do(c.FinishInterruption(fence=_fence(control)), hold.actor)
+            continue
+        left_over = ended is not None and ended.current(control)
+        if control.running is not None and not left_over:
+            return
+        if _may_start(run, hold, report if left_over else None):
+            _carry_out(run, hold)
+        ended = None
+
+
+def _may_start(run: PlanRun, hold: Hold, report: AttemptReport | None) -> bool:
+    """Let the chat go or fail it where it must not go on; else see that its policy is recorded."""
+    control = run.state.control
+    fence = _fence(control)
+    held = hold.policy_for(control)
+    reason = hold.stop() if held is not None else "agent_not_here"
+    if reason is not None or held is None:
+        run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=report), hold.actor)
+        return False
+    if control.takeovers >= TAKEOVER_LIMIT:
+        run.do(c.FailTurn(fence=fence, error=worker_lost()), hold.actor)
+        return False
+    if control.policy != held.digest:
+        run.do(c.RecordPolicy(fence=fence, policy=held.policy, digest=held.digest), hold.actor)
+    return True
+
+
+def _carry_out(run: PlanRun, hold: Hold) -> None:
+    held = hold.policy_for(run.state.control)
+    if held is None:  # pragma: no cover - _may_start has just seen it
+        return
+    decision = decide_generation_action(run.state, held.policy)
+    run.do(_command(decision, _fence(run.state.control), held), hold.actor)
+
+
+def _command(decision: GenerationDecision, fence: c.Fence, held: Held) -> c.AnyCommand:
+    record = decision.record
+    match decision:
+        case RunTools(calls=calls):
+            return c.StartAttempt(fence=fence, kind="tools", decision=record, calls=calls)
+        case Generate():
+            return c.StartAttempt(fence=fence, kind="generate", decision=record)
+        case Compact():
+            return c.StartAttempt(fence=fence, kind="compact", decision=record)
+        case CollectContext():
+            return c.StartAttempt(fence=fence, kind="context", decision=record)
+        case AskClient(budget=budget):
+            policy = held.policy
+            return c.RequireAction(
+                fence=fence,
+                decision=record,
+                timeout_us=policy.action_timeout_us,
+                on_expiry=policy.action_on_expiry,
+                budget=budget,
+            )
+        case Finish(cause=cause):
+            return c.FinishTurn(fence=fence, cause=cause, decision=record)
+        case Fail(kind=kind, message=message):
+            return c.FailTurn(fence=fence, error=ErrorInfo(kind=kind, message=Content(message)), decision=record)
+        case _:
+            assert_never(decision)
+
+
+def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> Plan:
+    """Return the plan that holds a chat, records the policy and starts the first effect, in one append."""
+
+    def plan(run: PlanRun) -> None:
+        take(run, worker, release, hold_at)
+
+    return plan
+
+
+def take(run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> None:
+    """Acquire within a plan, and go on as ``advance`` does."""
+    hold = hold_at(run.state.control.epoch + 1)
+    run.do(c.Acquire(worker=worker, release=release, lease_dead=run.lease_dead), hold.actor)
+    advance(run, hold)
+
+
+def worker_lost() -> ErrorInfo:
+    """Return the error of a turn that lost its worker too often."""
+    text = "The worker was lost several times while it worked on this turn. Resume to try again."
+    return ErrorInfo(kind="worker_lost", message=Content(text), retryable=False)
+
+
+def _fence(control: Control) -> c.Fence:
+    return c.Fence(
+        epoch=control.epoch,
+        history_version=control.history_version,
+        attempt=control.running.attempt if control.running is not None else None,
+    )

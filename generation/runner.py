@@ -1,0 +1,262 @@
+"""The runner of one chat: holds it, does one effect after the other, and appends each outcome with the next start.
+
+It keeps the chat's state and applies the events it appended; it reads the log again only where another command came between. Which
+chats to run is the worker's matter; what comes next is decided by the rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from chatstate.errors import ContentTooLarge, Refusal
+from events.control import Control, decode_control
+from events.errors import EventsError
+from events.ids import ChatId
+from events.records import ReleaseReason
+from events.reducer import fold
+from generation.actions.assistant import generate
+from generation.actions.attempt import Attempt
+from generation.actions.compaction import compact
+from generation.actions.context import collect_context
+from generation.actions.tools import run_tools
+from generation.cancellation import CancelScope, Cause, WorkCancelled
+from generation.errors import ClassifiedError
+from generation.outcomes import Failed, Stopped
+from generation.plans import Hold, Outcome, Task, acquire, note, settle
+from generation.runtime import Runtime
+from store.append import Plan
+from store.errors import StoreError
+from store.loading import LoadedChat, read_recorded
+from store.log import get_logger
+
+_log = get_logger(__name__)
+_T = TypeVar("_T")
+
+
+class ChatRunner:
+    """Runs one chat until it is let go.
+
+    Args:
+        runtime: The worker's shared parts.
+        chat: Which chat.
+        loaded: The chat as this worker has just acquired it; None to acquire it first.
+    """
+
+    def __init__(self, runtime: Runtime, chat: ChatId, loaded: LoadedChat | None = None) -> None:
+        self.chat = chat
+        self._runtime = runtime
+        self._loaded = loaded
+        self._hold = self._hold_at(loaded.state.control.epoch if loaded is not None else 0)
+        self._scope: CancelScope[Outcome] | None = None
+        self._hinted = asyncio.Event()
+        self._release: ReleaseReason | None = None
+        self._lost = False
+        self._log = _log.bind(chat=chat, worker=runtime.worker)
+
+    @property
+    def state(self) -> LoadedChat | None:
+        """The chat as the runner knows it."""
+        return self._loaded
+
+    def hint(self) -> None:
+        """Say that the chat may have changed: the runner looks."""
+        self._hinted.set()
+
+    def stop(self, reason: ReleaseReason) -> None:
+        """Let the chat go as soon as what runs has ended or had its grace."""
+        self._release = reason
+        if self._scope is not None:
+            self._scope.cancel(Cause.SHUTDOWN)
+
+    def lose(self) -> None:
+        """Stop at once and write nothing: the lease is lost."""
+        self._lost = True
+        if self._scope is not None:
+            self._scope.cancel(Cause.LEASE_LOST)
+
+    async def run(self) -> LoadedChat | None:
+        """Run the chat; returns it as it was let go, or None where another worker has it."""
+        if self._loaded is None and not await self._acquire():
+            return None
+        await self._load_transcript()
+        while (loaded := self._running()) is not None:
+            task, outcome = await self._act(loaded)
+            if self._lost:
+                break
+            await self._settle(task, outcome)
+        return None if self._lost else self._loaded
+
+    def _running(self) -> LoadedChat | None:
+        """Return the chat while it is this runner's to run."""
+        loaded = self._loaded
+        if self._lost or loaded is None or not self._hold.holds(loaded.state.control):
+            return None
+        return loaded
+
+    async def _acquire(self) -> bool:
+        plan = acquire(self._runtime.worker, self._runtime.release, self._hold_at)
+        try:
+            self._loaded = await self._append(plan, transcript=True)
+        except Refusal as refusal:
+            # Another worker was faster, or the chat moved on: nothing is owed here.
+            self._log.debug("acquire_refused", code=refusal.code, reason=refusal.reason)
+            return False
+        self._hold = self._hold_at(self._loaded.state.control.epoch)
+        self._log.info("chat_acquired", version=self._loaded.state.control.version, epoch=self._hold.epoch)
+        return True
+
+    async def _load_transcript(self) -> None:
+        loaded = self._loaded
+        if loaded is None or loaded.state.transcript is not None:
+            return
+        upto = loaded.state.control.version
+        events = await self._patiently(lambda: read_recorded(self._runtime.journal.store, self.chat, upto=upto))
+        if not self._lost:
+            self._loaded = LoadedChat(
+                state=fold(events), header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
+            )
+
+    def _hold_at(self, epoch: int) -> Hold:
+        runtime = self._runtime
+        return Hold(
+            worker=runtime.worker,
+            actor=runtime.actor,
+            epoch=epoch,
+            policy_for=runtime.policy_for,
+            stop=lambda: self._release,
+        )
+
+    async def _act(self, loaded: LoadedChat) -> tuple[Task | None, Outcome | None]:
+        """Do the effect under way; no outcome where it was overtaken or there is none."""
+        control = loaded.state.control
+        if control.running is None or control.interrupting:
+            return None, None
+        task = Task(history_version=control.history_version, attempt=control.running.attempt)
+        scope = self._scope = CancelScope[Outcome]()
+        if self._release is not None:
+            scope.cancel(Cause.SHUTDOWN)
+        attempt = self._attempt(loaded, scope)
+        self._runtime.parts.create(attempt.episode)
+        watcher = asyncio.create_task(self._watch(scope, task), name=f"watch {self.chat}")
+        try:
+            return task, await scope.run(self._effect(attempt, task))
+        except WorkCancelled as cancelled:
+            self._log.debug("effect_cancelled", cause=cancelled.cause.name)
+            return task, Stopped() if cancelled.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN) else None
+        finally:
+            self._scope = None
+            self._runtime.parts.close(attempt.episode)
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StoreError):
+                await watcher
+
+    def _attempt(self, loaded: LoadedChat, scope: CancelScope[Outcome]) -> Attempt:
+        control = loaded.state.control
+        running = control.running
+        policy = loaded.state.need_transcript("run").policies.get(control.policy)
+        if running is None or policy is None:
+            raise RuntimeError(f"chat {self.chat} has no attempt or no policy at version {control.version}")
+        return Attempt(
+            runtime=self._runtime,
+            agent=self._runtime.agents[control.agent],
+            policy=policy,
+            state=loaded.state,
+            running=running,
+            scope=scope,
+        )
+
+    async def _effect(self, attempt: Attempt, task: Task) -> Outcome:
+        kinds: dict[str, Callable[[], Awaitable[Outcome]]] = {
+            "generate": lambda: generate(attempt),
+            "tools": lambda: run_tools(attempt, lambda outcome: self._note(task, outcome)),
+            "compact": lambda: compact(attempt),
+            "context": lambda: collect_context(attempt),
+        }
+        try:
+            return await kinds[attempt.running.kind]()
+        except (StoreError, Refusal):
+            raise
+        except Exception as error:
+            # A fault of ours or of an application's part must not strand the chat: the turn fails and says so.
+            self._log.exception("effect_failed", kind=attempt.running.kind)
+            return _fault(error)
+
+    async def _watch(self, scope: CancelScope[Outcome], task: Task) -> None:
+        """Cancel the effect when the chat does not wait for it any more."""
+        while True:
+            await self._hinted.wait()
+            self._hinted.clear()
+            header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
+            cause = Cause.LEASE_LOST if header is None else self._cause(decode_control(header.header.control), task)
+            if cause is not None:
+                self._lost = self._lost or cause is Cause.LEASE_LOST
+                scope.cancel(cause)
+
+    def _cause(self, control: Control, task: Task) -> Cause | None:
+        if not self._hold.holds(control):
+            return Cause.LEASE_LOST
+        if not task.current(control):
+            return Cause.HISTORY_CHANGED
+        return Cause.USER_INTERRUPT if control.interrupting else None
+
+    async def _note(self, task: Task, outcome: Outcome) -> None:
+        """Append something of an effect that goes on."""
+        self._loaded = await self._append(note(self._hold, task, outcome))
+
+    async def _settle(self, task: Task | None, outcome: Outcome | None) -> None:
+        """Append an outcome with what follows it."""
+        try:
+            self._loaded = await self._append(settle(self._hold, task, outcome))
+        except (ContentTooLarge, EventsError) as error:
+            # What came cannot be stored: that, and not the chat, has failed.
+            self._log.warning("outcome_not_storable", error=type(error).__name__)
+            self._loaded = await self._append(settle(self._hold, task, _fault(error)))
+        except Refusal as refusal:
+            self._log.error("outcome_refused", code=refusal.code, trigger=refusal.trigger, reason=refusal.reason)
+            fault = _fault(refusal)
+            self._loaded = await self._append(settle(self._hold, task, fault if outcome is not None else None))
+
+    async def _append(self, plan: Plan, *, transcript: bool = True) -> LoadedChat:
+        identity = self._runtime.identity()
+        outcome = await self._patiently(
+            lambda: self._runtime.journal.execute(
+                self.chat, plan, identity, transcript=transcript, base=self._loaded, now=self._runtime.now
+            )
+        )
+        for recorded in outcome.recorded:
+            self._log.info(
+                "event_appended",
+                version=recorded.version,
+                type=recorded.event.type,
+                status=recorded.envelope.dest,
+            )
+        return outcome.chat
+
+    async def _patiently(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do work of the store again and again while the store is away; the lease ends it, if it lasts."""
+        settings = self._runtime.settings
+        delay = settings.retry_initial
+        while True:
+            try:
+                return await work()
+            except StoreError as error:
+                if self._lost:
+                    raise
+                self._log.warning("store_away", error=str(error), retry_in=delay)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, settings.retry_cap)
+
+
+def _fault(error: Exception) -> Failed:
+    return Failed(
+        error=ClassifiedError(
+            kind="generic",
+            message="The turn failed by an internal error.",
+            detail=type(error).__name__,
+            retryable=False,
+        ),
+        max_attempts=1,
+    )

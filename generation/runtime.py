@@ -1,0 +1,99 @@
+"""What a worker's parts share: the journal, agents, providers, live parts, clock and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from events.control import Control
+from events.ids import CommandId, WorkerId
+from events.records import Actor, Policy
+from generation.agents import Agent
+from generation.errors import UnknownModel
+from generation.parts import PartBuffer
+from generation.plans import Held
+from generation.policy import policy_digest, policy_of
+from generation.providers.contract import Provider
+from store.append import CommandIdentity, Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Times and limits of a worker, in seconds.
+
+    Attributes:
+        capacity: Chats that it runs at once.
+        lease: How long its lease lasts without a heartbeat; it renews it three times in that time.
+        poll: How often it looks for due chats where no hint came, and compares its chats with the store.
+        grace: How long an interruption or a release waits for tools that run.
+        first_part_timeout: How long a model may take to its first part.
+        silence_timeout: How long a model may be silent after that.
+        retry_initial, retry_cap: First and longest wait before a store that is away is tried again.
+    """
+
+    capacity: int = 100
+    lease: float = 15.0
+    poll: float = 1.0
+    grace: float = 5.0
+    first_part_timeout: float = 60.0
+    silence_timeout: float = 600.0
+    retry_initial: float = 0.1
+    retry_cap: float = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Runtime:
+    """The shared parts.
+
+    Attributes:
+        journal: Runs plans against the store.
+        agents: Agents by name.
+        provider: Gives the provider of a name.
+        parts: Live parts of this process.
+        now: Database time as this process estimates it, microseconds UTC.
+        new_id: Gives ids that are never used twice.
+        release: The release written into acquire events.
+        settings: Times and limits.
+        worker: The id of this start of the worker.
+    """
+
+    journal: Journal
+    agents: Mapping[str, Agent]
+    provider: Callable[[str], Provider]
+    parts: PartBuffer
+    now: Callable[[], int]
+    new_id: Callable[[], str]
+    release: str
+    settings: WorkerSettings
+    worker: WorkerId
+    _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
+
+    def policy_for(self, control: Control) -> Held | None:
+        """Return the policy under which this worker decides for the chat; None where its agent is not here."""
+        agent = self.agents.get(control.agent)
+        if agent is None:
+            return None
+        key = (control.agent, control.model, control.effort)
+        held = self._policies.get(key)
+        revision = agent.context.revision if agent.context is not None else None
+        if held is None or held.policy.context_revision != revision:
+            held = self._policies[key] = _held(agent, control)
+        return held
+
+    def identity(self) -> CommandIdentity:
+        """Return a fresh identity for a command of this worker."""
+        return CommandIdentity(command=CommandId(self.new_id()), actor=self.actor)
+
+    @property
+    def actor(self) -> Actor:
+        """The worker as the actor of events."""
+        return Actor(kind="worker", id=self.worker)
+
+
+def _held(agent: Agent, control: Control) -> Held:
+    try:
+        policy = policy_of(agent, model=control.model, effort=control.effort)
+    except UnknownModel:
+        # The chat chose a model that no reference names: the policy has none, and rule D0 says so to the user.
+        policy = Policy(agent=agent.name, revision=agent.revision, model=None)
+    return Held(policy=policy, digest=policy_digest(policy))
