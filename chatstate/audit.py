@@ -1,5 +1,7 @@
-"""Audit: walk a log and say where a step was not legal or a state not sound. Needs no configuration and reads facts
-alone."""
+"""Audit: walk a log and say where a step was not legal or a state not sound.
+
+Needs no configuration and reads facts alone.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
         if version != expected:
             yield Finding(version, f"version {version} follows {expected - 1}")
         expected = version + 1
-        # What an edit removes cannot be checked later; all else of history is checked once, at the end, so that the cost
-        # stays linear in the log.
+        # What an edit removes cannot be checked later; all else of history is checked once, at the end, so that the
+        # cost stays linear in the log.
         removes = isinstance(step.recorded.event, MessageEdited | CompactionUndone)
         before = violations(step.before) if removes else []
         for problem in (*before, *_legal(step), *_fenced(step), *violations(step.after, history=False)):
@@ -65,7 +67,8 @@ def _fenced(step: ReplayStep) -> Iterator[str]:
     event, control = step.recorded.event, step.before.control
     if isinstance(event, AttemptStarted) and event.attempt != control.attempt + 1:
         yield f"attempt {event.attempt} follows attempt {control.attempt}"
-    if isinstance(event, AttemptStarted) and event.decision.policy != control.policy:
+    decision = getattr(event, "decision", None)
+    if decision is not None and decision.policy != control.policy:
         yield "the decision was taken under a policy that is not the recorded one"
     if isinstance(event, StepCommitted | ToolResultRecorded) and event.attempt != control.attempt:
         yield f"an outcome of attempt {event.attempt} was recorded while attempt {control.attempt} was under way"

@@ -9,10 +9,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from events.content import Content
 from events.control import Control, OpenCall
 from events.envelope import SourceStatus
-from events.ids import call_key, message_id
+from events.ids import MessageId, call_key, message_id, part_of
 from events.messages import Message
 from events.parts import ToolCallPart, ToolResultPart
 from events.reasons import Reason
@@ -66,9 +68,22 @@ def answers(control: Control, trigger: str, status: SourceStatus | None = None) 
     return tuple(Answer(call=c.key, reason=reason_for(c, trigger, source)) for c in control.indexes.open_calls)
 
 
-def closed(message: Message, version: int, place: int, reason: Reason | None = None) -> tuple[Message, ...]:
-    """Return ``message`` (at ``place`` among those that the event at ``version`` creates) and answers to the calls in
-    it.
+def anchored(message: Message, own: MessageId) -> Message:
+    """Return ``message`` with the results that its provider gave pointed at its own calls, by their part positions.
+
+    Who made the message could not know the id that it has now.
+    """
+    if not any(isinstance(part, ToolResultPart) for part in message.parts):
+        return message
+    parts = tuple(
+        replace(part, call=call_key(own, part_of(part.call))) if isinstance(part, ToolResultPart) else part
+        for part in message.parts
+    )
+    return replace(message, parts=parts)
+
+
+def closed(message: Message, version: int, place: int) -> tuple[Message, ...]:
+    """Return ``message`` and answers to the calls in it; it is at ``place`` among those that the event creates.
 
     A kept answer, whole or partial, never ran its calls: the local ones are answered as not started, the rest as
     interrupted.
@@ -81,14 +96,14 @@ def closed(message: Message, version: int, place: int, reason: Reason | None = N
                 ToolResultPart(
                     call=call_key(own, at),
                     is_error=True,
-                    reason=reason or (Reason.NOT_STARTED if part.runner == "local" else Reason.INTERRUPT),
+                    reason=Reason.NOT_STARTED if part.runner == "local" else Reason.INTERRUPT,
                 ),
             ),
         )
         for at, part in enumerate(message.parts)
         if isinstance(part, ToolCallPart) and part.runner != "provider"
     )
-    return (message, *results)
+    return (anchored(message, own), *results)
 
 
 REJECTED: Final = Content("The user did not approve this call: it was not run.")

@@ -39,8 +39,11 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """What a worker believes; None is not compared. A command under a fence that does not hold is refused
-    (StaleFence)."""
+    """What a worker believes.
+
+    A command whose fence does not hold is refused (StaleFence). All but release and record policy must name the
+    history; the outcomes of an attempt must name it too.
+    """
 
     epoch: int
     history_version: int | None = None
@@ -355,8 +358,7 @@ class ScheduleRetry(Command, frozen=True, kw_only=True):
 
 
 class RequireAction(Command, frozen=True, kw_only=True):
-    """Ask the client for what it owes: open client calls and approvals, or with ``budget`` the answer to a budget
-    question."""
+    """Ask the client for what it owes: open client calls and approvals, with ``budget`` an answer to a budget question."""
 
     trigger = "require_action"
     fence: Fence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 
-class Refusal(Exception):  # noqa: N818 -- a refusal is an answer of the machine, not a fault
+class Refusal(Exception):
     """Base of all refusals.
 
     Attributes:

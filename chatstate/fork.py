@@ -1,5 +1,6 @@
-"""Planning a fork: the commands that make a new chat hold the surviving messages of another, without needing it any
-more.
+"""Planning a fork: the commands that make a new chat hold the surviving messages of another.
+
+The new chat does not need the other any more.
 
 Ids of messages and calls follow from their place in a log, so a copied message gets a new id and every result is
 pointed at the call's new place. What the origin held beside history (queue, holder, actions) stays behind.

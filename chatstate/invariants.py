@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from chatstate.classify import X, classify
 from events.control import Control
-from events.ids import CallKey
+from events.ids import CallKey, MessageId, call_key, message_of
 from events.parts import ToolCallPart, ToolResultPart
 from events.state import ChatState
-from events.transcript import Messages
+from events.transcript import Messages, TranscriptMessage
 
 
 def violations(state: ChatState, *, history: bool = True) -> list[str]:
@@ -61,16 +61,26 @@ def _companions(control: Control) -> Iterator[str]:
             yield f"{name} is {'set' if value is not None else 'missing'} in {control.status}"
     if control.not_before is not None and control.status != "pending":
         yield f"not_before is set in {control.status}"
+    if control.not_before is not None and control.retry is None:
+        yield "not_before is set and no retry is scheduled"
+    if control.retry is not None and control.status in ("waiting", "error"):
+        yield f"a retry is scheduled in {control.status}"
     if control.running is not None and control.status != "running":
         yield f"an attempt is under way in {control.status}"
+    if control.compaction != "none" and control.status not in ("pending", "running"):
+        yield f"a compaction is {control.compaction} in {control.status}"
     if control.action is not None and not control.action.items:
         yield "an action is open that asks for nothing"
 
 
 def _calls(control: Control) -> Iterator[str]:
     open_calls = control.indexes.open_calls
-    if control.status == "waiting" and open_calls:
+    # Between two imports of a fork a call may be in and its result not yet.
+    if control.status == "waiting" and open_calls and not control.importing:
         yield f"calls {', '.join(c.key for c in open_calls)} are open in waiting"
+    running = [call.key for call in open_calls if call.runs]
+    if running and control.status != "running":
+        yield f"calls {', '.join(running)} run in {control.status}"
     if control.action is not None:
         keys = {call.key for call in open_calls}
         stray = [item.call for item in control.action.items if item.call is not None and item.call not in keys]
@@ -79,35 +89,39 @@ def _calls(control: Control) -> Iterator[str]:
 
 
 def _history(messages: Messages, control: Control) -> list[str]:
-    found = []
-    calls: dict[CallKey, bool] = {}
-    ids = set()
+    found: list[str] = []
+    known: set[CallKey] = set()
+    unanswered: dict[CallKey, None] = {}
+    ids: set[MessageId] = set()
     for item in messages:
         if item.id in ids:
             found.append(f"message {item.id} is in history twice")
         ids.add(item.id)
-        if item.message.opens_turn:
-            found += [
-                f"call {key} is open when user message {item.id} follows" for key, done in calls.items() if not done
-            ]
-            calls = {key: True for key in calls}
+        if item.message.role == "user" and unanswered:
+            found += [f"call {key} is open when user message {item.id} follows" for key in unanswered]
+            unanswered.clear()
         for place, part in enumerate(item.message.parts):
-            if isinstance(part, ToolCallPart) and part.runner != "provider":
-                calls[CallKey(f"{item.id}.{place}")] = False
-            elif isinstance(part, ToolCallPart):
-                calls[CallKey(f"{item.id}.{place}")] = True
-            elif isinstance(part, ToolResultPart) and not part.provider_executed:
-                found += _result(part, calls, boundary=item.message.boundary is not None)
-    unanswered = {key for key, done in calls.items() if not done}
-    if unanswered != {call.key for call in control.indexes.open_calls}:
-        found.append(f"history leaves {sorted(unanswered)} open, control {[c.key for c in control.indexes.open_calls]}")
+            if isinstance(part, ToolCallPart):
+                key = call_key(item.id, place)
+                known.add(key)
+                if part.runner != "provider":
+                    unanswered[key] = None
+            elif isinstance(part, ToolResultPart):
+                found += _result(part, item, known, unanswered)
+    if list(unanswered) != [call.key for call in control.indexes.open_calls]:
+        found.append(f"history leaves {list(unanswered)} open, control {[c.key for c in control.indexes.open_calls]}")
     return found
 
 
-def _result(part: ToolResultPart, calls: dict[CallKey, bool], *, boundary: bool) -> list[str]:
-    if part.call not in calls:
+def _result(
+    part: ToolResultPart, item: TranscriptMessage, known: set[CallKey], unanswered: dict[CallKey, None]
+) -> list[str]:
+    if part.call not in known:
         return [f"a result of call {part.call} has no call before it"]
-    if calls[part.call] and not boundary:
+    own = message_of(part.call) == item.id
+    if part.provider_executed or item.message.boundary is not None:
+        return [] if own or not part.provider_executed else [f"call {part.call} has a result in another answer"]
+    if part.call not in unanswered:
         return [f"call {part.call} has two results"]
-    calls[part.call] = True
+    del unanswered[part.call]
     return []

@@ -21,6 +21,7 @@ from msgspec import UNSET, Struct, UnsetType
 from events.content import Absent, Content, Json
 from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, in_blob, item_salt, present
 from events.digest import chain
+from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
 from events.ids import CommandId
@@ -28,7 +29,7 @@ from events.paths import contents
 from events.records import Actor
 from events.upcasting import REGISTRY, Registry
 from events.values import DEFAULT_LIMITS, Limits, check_value
-from events.vocabulary import Event, EventBase
+from events.vocabulary import Event
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 _LONG_INTEGER: Final = re.compile(rb"[0-9]{19}")
@@ -265,7 +266,7 @@ def _write(tools: _Tools, event: EventBase, version: int, registry: Registry) ->
         raise MalformedEvent(where, str(error)) from None
     if _LONG_INTEGER.search(facts):
         _explain(event)
-    tools.values = [content._value for content in found]  # noqa: SLF001  # also what is absent
+    tools.values = [content._value for content in found]  # also what is absent
     try:
         again = tools.decoder(cls, bare=False).decode(facts)
     except _DECODE_ERRORS as error:

@@ -124,6 +124,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
         usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the
         recorded prices. budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget
         question was answered with the end. policy: Digest of the recorded policy.
+        imported_to: Version of the last import of a fork's messages; 0 in a chat that is no fork.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both
         microseconds UTC).
@@ -169,6 +170,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
     budget_ended: bool = False
     policy: str = ""
     importing: bool = False
+    imported_to: int = 0
     indexes: Indexes = field(default_factory=Indexes)
 
     def clone(self) -> Control:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from events.content import Absent, Content
 from events.control import QueueItem
-from events.ids import CallKey, MessageId, message_id
+from events.effects import Effects
+from events.ids import CallKey, MessageId, message_id, message_of
 from events.indexes import advance, index, mark_calls
 from events.messages import Message, QueuedMessage
 from events.parts import ToolResultPart
 from events.records import Answer
 from events.state import ChatState
 from events.transcript import Messages, Transcript, TranscriptMessage
-from events.vocabulary import Effects
 
 _T = TypeVar("_T")
+
+BOUNDARY_MESSAGES: Final = 3
+"""Messages that a boundary is made of: the summary, and the mark for clients with its result."""
 
 
 @final
@@ -118,23 +121,35 @@ class Draft:
             self.queued[target] = queued
 
     def drop_boundary(self, boundary: MessageId) -> None:
-        """Take a boundary and the messages that its event re-inserted out of history."""
+        """Take a boundary and the messages that were re-inserted after it out of history.
+
+        The turn goes on as it was: its steps count from its last resume, which messages alone do not tell.
+        """
         position = self.messages.find(boundary)
         if position is None:
             return
-        version = self.messages[position].version
-        self._keep([m for m in self.messages if m.version != version])
+        old = self.control.indexes
+        self.messages = Messages([*self.messages.before(position), *_after_boundary(self.messages, position)])
+        self.control.indexes = index(self.messages)
+        self.control.indexes.steps = old.steps
+        self.control.indexes.stop_after = old.stop_after
+        self.history_changed = True
 
     def erase(self, targets: frozenset[MessageId]) -> None:
-        """Erase the content of messages in history, of queued ones, and of what is recorded for them."""
-        items = [TranscriptMessage(m.id, erased(m.message), m.version) if m.id in targets else m for m in self.messages]
-        self.messages = Messages(items)
+        """Erase the content of messages in history with their re-inserted copies, of queued ones, and of arguments."""
+        self.messages = Messages(
+            [
+                TranscriptMessage(item.id, erased(item.message), item.version) if self._named(item, targets) else item
+                for item in self.messages
+            ]
+        )
         self.queued = {i: erased(q) if i in targets else q for i, q in self.queued.items()}
+        self.arguments = {k: erase_value(a) if message_of(k) in targets else a for k, a in self.arguments.items()}
 
-    def _keep(self, items: list[TranscriptMessage]) -> None:
-        self.messages = Messages(items)
-        self.control.indexes = index(self.messages)
-        self.history_changed = True
+    def _named(self, item: TranscriptMessage, targets: frozenset[MessageId]) -> bool:
+        # The origin of an imported message is an id of another chat.
+        copied = item.version > self.control.imported_to and item.message.origin in targets
+        return item.id in targets or copied
 
     def _remove_from(self, target: MessageId) -> None:
         position = self.messages.find(target)
@@ -184,10 +199,11 @@ class Draft:
         self.queued.pop(target, None)
 
     def _reorder(self, order: tuple[MessageId, ...]) -> None:
-        self.queue_changed = True
         place = {target: i for i, target in enumerate(order)}
         last = len(order)
-        self.control.queue = tuple(sorted(self.control.queue, key=lambda item: place.get(item.id, last)))
+        ordered = tuple(sorted(self.control.queue, key=lambda item: place.get(item.id, last)))
+        self.queue_changed = self.queue_changed or ordered != self.control.queue
+        self.control.queue = ordered
 
     def _promote(self, target: MessageId, version: int) -> None:
         item = next((i for i in self.control.queue if i.id == target), None)
@@ -205,13 +221,29 @@ def erased(record: _T) -> _T:
     """Return a struct with every content value in it erased (sizes stay)."""
     if not isinstance(record, Struct):
         return record
-    changes = {f.name: _erase_value(getattr(record, f.name)) for f in fields(record)}
+    changes = {f.name: erase_value(getattr(record, f.name)) for f in fields(record)}
     return replace(record, **changes)
 
 
-def _erase_value(value: object) -> object:
+def erase_value(value: Any) -> Any:
+    """Return ``value`` with every content value in it erased (sizes stay)."""
     if isinstance(value, Content):
         return Content(Absent.ERASED, value.size)
     if isinstance(value, tuple):
-        return tuple(_erase_value(item) for item in value)
+        return tuple(erase_value(item) for item in value)
     return erased(value)
+
+
+def _after_boundary(messages: Messages, position: int) -> list[TranscriptMessage]:
+    # A boundary is its marked messages and the user messages for the model alone that directly follow: in a fork they
+    # share their version with other messages.
+    at = position
+    while at < len(messages) and messages[at].message.boundary is not None and at < position + BOUNDARY_MESSAGES:
+        at += 1
+    while at < len(messages) and _for_model_alone(messages[at].message):
+        at += 1
+    return [messages[i] for i in range(at, len(messages))]
+
+
+def _for_model_alone(message: Message) -> bool:
+    return message.role == "user" and message.visibility == "model" and message.boundary is None

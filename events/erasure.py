@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from events.codec import decode_places
+from events.effects import Effects
 from events.envelope import StoredEvent
 from events.ids import CallKey, MessageId, message_id, message_of
 from events.messages import Message
 from events.paths import contents
 from events.upcasting import REGISTRY, Registry
 from events.vocabulary import (
-    Effects,
     Event,
     MessagesImported,
     QueuedMessageEdited,

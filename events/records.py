@@ -88,7 +88,8 @@ class RetryState(_Record, frozen=True, kw_only=True):
 
 class ModelPolicy(_Record, frozen=True, kw_only=True):
     """A model configuration as recorded. Prices are micro-units of currency per million tokens; the threshold is in
-    per cent."""
+    per cent.
+    """
 
     provider: str
     name: str
@@ -150,7 +151,8 @@ class Answer(_Record, frozen=True, kw_only=True):
 
 class ActionItem(_Record, frozen=True, kw_only=True):
     """One thing that the client owes: the result of a call, an approval of a call, or the answer to a budget question
-    (no call)."""
+    (no call).
+    """
 
     kind: ActionKind
     call: CallKey | None = None

@@ -13,7 +13,9 @@ from typing import Any, Final
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
 from events.draft import Draft
+from events.effects import Effects, EventBase, Interrupting
 from events.envelope import Envelope, Recorded
+from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
 from events.messages import Message, Usage
@@ -29,15 +31,17 @@ def evolve(state: ChatState, recorded: Recorded) -> ChatState:
     Raises:
         TranscriptMissing: The event is an edit or an undone compaction, and ``state`` holds control alone.
     """
-    if isinstance(recorded.event, v.MessageEdited | v.CompactionUndone):
-        state.need_transcript(recorded.event.trigger)
     draft = Draft(state)
     _apply(draft, recorded)
     return draft.freeze()
 
 
 def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatState:
-    """Return the state after all ``events``, from ``state`` or from before the first event; linear in their number."""
+    """Return the state after all ``events``, from ``state`` or from before the first event; linear in their number.
+
+    Raises:
+        TranscriptMissing: An edit or an undone compaction is among them, and ``state`` holds control alone.
+    """
     draft = Draft(initial_state() if state is None else state)
     for recorded in events:
         _apply(draft, recorded)
@@ -46,8 +50,10 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
 
 def _apply(draft: Draft, recorded: Recorded) -> None:
     event, envelope = recorded.event, recorded.envelope
+    if isinstance(event, v.MessageEdited | v.CompactionUndone) and not draft.loaded:
+        raise TranscriptMissing(event.trigger)
     draft.begin()
-    if isinstance(event, v.Effects):
+    if isinstance(event, Effects):
         draft.apply(event, envelope.version)
     special = _SPECIAL.get(type(event))
     if special is not None:
@@ -65,7 +71,7 @@ def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
         control.history_version = envelope.version
         control.attempt = control.model_attempts = control.takeovers = 0
         control.running = None
-    if draft.history_changed or isinstance(event, v.Interrupting | v.AttemptStarted):
+    if draft.history_changed or isinstance(event, Interrupting | v.AttemptStarted):
         control.retry = control.not_before = None
     if draft.queue_changed:
         control.queue_version = envelope.version
@@ -76,9 +82,10 @@ def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
         control.turns += 1
         control.compaction = "none"
         control.budget_ended = False
-    if isinstance(event, v.ENDS_TURN) and not (isinstance(event, v.Interrupting) and envelope.dest == "running"):
+    if isinstance(event, v.ENDS_TURN) and not (isinstance(event, Interrupting) and envelope.dest == "running"):
         control.compaction = "none"
         control.budget_ended = False
+        control.retry = None
     _clear_companions(control, envelope)
     if control.compaction != "requested":
         draft.hint = None
@@ -108,7 +115,7 @@ def _spend(control: Control, report: AttemptReport | None, added: tuple[Message,
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
-    # What ran on a worker that is gone: some outcomes are unknown for good, the rest starts anew.
+    # What ran on a worker that is gone or gave up: some outcomes are unknown for good, the rest starts anew.
     for call in unknown:
         draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
     indexes = draft.control.indexes
@@ -137,7 +144,7 @@ def _forked(draft: Draft, event: v.ChatForked, envelope: Envelope) -> None:
     draft.control.owed = event.owed
 
 
-def _ends_turn_now(draft: Draft, event: v.Interrupting, envelope: Envelope) -> None:
+def _ends_turn_now(draft: Draft, event: Interrupting, envelope: Envelope) -> None:
     control = draft.control
     control.interrupting = envelope.dest == "running"
     if event.epoch is not None:
@@ -156,7 +163,6 @@ def _edited(draft: Draft, _event: v.MessageEdited, _: Envelope) -> None:
 def _submitted(draft: Draft, event: v.ResultsSubmitted, _: Envelope) -> None:
     control = draft.control
     control.owed = True
-    control.action = None
     approved = frozenset(answer.call for answer in event.approvals if answer.approved)
     control.indexes.open_calls = mark_calls(control.indexes.open_calls, approved, approved=True)
     draft.arguments |= {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
@@ -267,7 +273,8 @@ def _committed(draft: Draft, event: v.StepCommitted, _: Envelope) -> None:
 
 def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
     _spend(draft.control, event.report)
-    if event.manual:
+    # A boundary that was written for another reason serves a request all the same.
+    if event.manual or draft.control.compaction == "requested":
         draft.control.compaction = "committed"
 
 
@@ -295,6 +302,7 @@ def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
 def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
     _spend(draft.control, event.report)
+    _lose_calls(draft, event.unknown)
 
 
 def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envelope) -> None:
@@ -304,8 +312,23 @@ def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envel
     _spend(control, event.report, event.added)
 
 
+def _sent(draft: Draft, event: v.MessageSent | v.MessageSentInterrupting, _: Envelope) -> None:
+    # Of a message that was queued, the queue item carries these until it is promoted.
+    draft.control.model = event.model or draft.control.model
+    draft.control.effort = event.effort or draft.control.effort
+
+
+def _sent_interrupting(draft: Draft, event: v.MessageSentInterrupting, envelope: Envelope) -> None:
+    _ends_turn_now(draft, event, envelope)
+    _sent(draft, event, envelope)
+
+
+def _imported(draft: Draft, _event: v.MessagesImported, envelope: Envelope) -> None:
+    draft.control.imported_to = envelope.version
+
+
 def _expired(draft: Draft, _event: v.ActionExpired, _: Envelope) -> None:
-    draft.control.action = None
+    draft.control.owed = True
 
 
 def _reconciled(draft: Draft, event: v.Reconciled, _: Envelope) -> None:
@@ -316,10 +339,12 @@ def _reconciled(draft: Draft, event: v.Reconciled, _: Envelope) -> None:
         control.epoch = event.epoch
 
 
-_SPECIAL: Final[dict[type[v.EventBase], Callable[[Draft, Any, Envelope], None]]] = {
+_SPECIAL: Final[dict[type[EventBase], Callable[[Draft, Any, Envelope], None]]] = {
     v.ChatCreated: _created,
     v.ChatForked: _forked,
-    v.MessageSentInterrupting: _ends_turn_now,
+    v.MessageSent: _sent,
+    v.MessageSentInterrupting: _sent_interrupting,
+    v.MessagesImported: _imported,
     v.QueuedMessagePromoted: _ends_turn_now,
     v.TurnInterrupted: _ends_turn_now,
     v.QueuedMessageEdited: _queued_edited,
@@ -352,6 +377,5 @@ _SPECIAL: Final[dict[type[v.EventBase], Callable[[Draft, Any, Envelope], None]]]
     v.TurnFailed: _failed,
     v.InterruptionFinished: _interruption_finished,
     v.ActionExpired: _expired,
-    v.ActionExpiredTurnEnded: _expired,
     v.Reconciled: _reconciled,
 }

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
 
+from events.effects import EventBase
 from events.errors import NewerSchema, UnknownEventType
-from events.vocabulary import EVENT_TYPES, EventBase
+from events.vocabulary import EVENT_TYPES
 
 Facts: TypeAlias = "dict[str, Any]"
 UpcastStep: TypeAlias = Callable[[Facts, int], Facts]

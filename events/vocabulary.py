@@ -9,17 +9,17 @@ The tag of a type and its fields are stored for ever: a changed meaning is a new
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import field
 
 from events.content import Content
+from events.effects import Effects, EventBase, Interrupting
 from events.ids import CallKey, MessageId, WorkerId
-from events.messages import Message, QueuedMessage
+from events.messages import QueuedMessage
 from events.parts import ToolResultPart
 from events.records import (
     ActionItem,
-    Answer,
     ApprovalAnswer,
     AttemptKind,
     AttemptReport,
@@ -34,40 +34,6 @@ from events.records import (
 )
 
 
-class EventBase(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """Base of all events: the stored tag, its schema number, and the trigger of the machine that it records."""
-
-    type: ClassVar[str]
-    trigger: ClassVar[str]
-    schema: ClassVar[int] = 1
-
-
-class Effects(EventBase, frozen=True, kw_only=True):
-    """What an event does to history and queue, in the order of application.
-
-    ``removed_from`` and all after it leave history; ``answers`` enter history as one tool message each; then
-    ``added``; then the queued messages named by ``promoted``. Of the queue: ``queued`` join the tail, ``dequeued``
-    leave it unread, ``queue_order`` is its whole new order. Created messages take their ids from the event's version
-    and their place among answers, added and queued, in that order.
-    """
-
-    removed_from: MessageId | None = None
-    answers: tuple[Answer, ...] = ()
-    added: tuple[Message, ...] = ()
-    queued: tuple[QueuedMessage, ...] = ()
-    dequeued: tuple[MessageId, ...] = ()
-    queue_order: tuple[MessageId, ...] | None = None
-    promoted: tuple[MessageId, ...] = ()
-
-
-class Interrupting(Effects, frozen=True, kw_only=True):
-    """Effects of what ends a turn now. ``epoch`` is the raised epoch where the holder was dead; ``report`` its cut
-    attempt."""
-
-    epoch: int | None = None
-    report: AttemptReport | None = None
-
-
 class ChatCreated(Effects, frozen=True, kw_only=True):
     """A chat begins. ``chat`` is the id it was created under; ``flags`` are the behaviour flags in force."""
 
@@ -79,24 +45,28 @@ class ChatCreated(Effects, frozen=True, kw_only=True):
     release: str
     flags: tuple[int, ...] = ()
     title: Content | None = None
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
     model: str | None = None
     effort: str | None = None
     parent: str | None = None
 
 
 class MessageSent(Effects, frozen=True, kw_only=True):
-    """A user's message, queued where the chat is busy."""
+    """A user's message, queued where the chat is busy. ``model`` and ``effort`` hold from now on where it was not."""
 
     type = "message_sent"
     trigger = "send"
+    model: str | None = None
+    effort: str | None = None
 
 
 class MessageSentInterrupting(Interrupting, frozen=True, kw_only=True):
-    """A user's message that ends the current turn."""
+    """A user's message that ends the current turn; ``model`` and ``effort`` as in ``MessageSent``."""
 
     type = "message_sent_interrupting"
     trigger = "send_interrupt"
+    model: str | None = None
+    effort: str | None = None
 
 
 class MessageEdited(Effects, frozen=True, kw_only=True):
@@ -202,7 +172,7 @@ class ChatForked(EventBase, frozen=True, kw_only=True):
     owed: bool
     flags: tuple[int, ...] = ()
     title: Content | None = None
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
     model: str | None = None
     effort: str | None = None
 
@@ -227,7 +197,7 @@ class LabelsChanged(EventBase, frozen=True, kw_only=True):
 
     type = "labels_changed"
     trigger = "set_labels"
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class ModelChanged(EventBase, frozen=True, kw_only=True):
@@ -403,7 +373,7 @@ class TurnFinished(Effects, frozen=True, kw_only=True):
 
 
 class TurnFailed(EventBase, frozen=True, kw_only=True):
-    """The turn failed: by a decision, or by the ``error`` of an attempt."""
+    """The turn failed: by a decision, or by the ``error`` of an attempt. ``unknown`` calls still ran then."""
 
     type = "turn_failed"
     trigger = "fail_turn"
@@ -411,6 +381,7 @@ class TurnFailed(EventBase, frozen=True, kw_only=True):
     attempt: int | None = None
     decision: Decision | None = None
     report: AttemptReport | None = None
+    unknown: tuple[CallKey, ...] = ()
 
 
 class InterruptionFinished(Effects, frozen=True, kw_only=True):

@@ -21,10 +21,11 @@ _Item: TypeAlias = tuple[ActionKind, CallKey | None]
 def require_action(ctx: Context, command: c.RequireAction) -> v.ActionRequired:
     """Open all actions of the moment under one id and one deadline."""
     ctx.check_fence(command.fence)
+    if any(call.recorded or call.may_run for call in ctx.control.indexes.open_calls):
+        ctx.not_allowed("calls that run here are open, or their results are not committed")
     items = [
         ActionItem(kind="client_call" if call.runner == "client" else "approval", call=call.key)
         for call in ctx.control.indexes.open_calls
-        if not call.recorded and not call.may_run
     ]
     if command.budget:
         items.append(ActionItem(kind="budget"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, TypedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatstate.cancellations import answers, closed
 from chatstate.classify import X
@@ -14,7 +15,8 @@ from events.control import Control
 from events.envelope import Status
 from events.ids import MessageId
 from events.messages import Message, QueuedMessage
-from events.records import Answer
+from events.parts import ToolCallPart, ToolResultPart
+from events.records import Answer, AttemptKind, AttemptReport
 from events.state import ChatState
 
 
@@ -28,8 +30,10 @@ class Ending(TypedDict, total=False):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The state a command meets: ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds
-    UTC)."""
+    """The state a command meets.
+
+    ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds UTC).
+    """
 
     trigger: str
     state: ChatState
@@ -70,13 +74,20 @@ class Context(Struct, frozen=True, kw_only=True):
         if all(item.id != target for item in self.control.queue):
             self.refuse(QueuedNotFound, f"no message {target} is queued")
 
-    def check_fence(self, fence: Fence, *, attempt: bool = False) -> None:
-        """Refuse a worker whose fence does not hold; ``attempt`` demands that its attempt is the one under way."""
+    def check_fence(self, fence: Fence, *, history: bool = True, attempt: bool = False) -> None:
+        """Refuse a worker whose fence does not hold.
+
+        Args:
+            fence: What the worker believes.
+            history: Whether it must name the history that it acts on.
+            attempt: Whether its attempt must be the one under way.
+        """
         control = self.control
         if fence.epoch != control.epoch:
             self.refuse(StaleFence, f"epoch {fence.epoch} was overtaken by {control.epoch}")
-        if fence.history_version not in (None, control.history_version):
-            self.refuse(StaleFence, f"history moved from version {fence.history_version} to {control.history_version}")
+        believed = fence.history_version
+        if (history or believed is not None) and believed != control.history_version:
+            self.refuse(StaleFence, f"history moved from version {believed} to {control.history_version}")
         running = control.running.attempt if control.running is not None else None
         if (attempt or fence.attempt is not None) and (running is None or fence.attempt != running):
             self.refuse(StaleFence, f"attempt {fence.attempt} is not under way (now: {running})")
@@ -85,8 +96,46 @@ class Context(Struct, frozen=True, kw_only=True):
         """Answer all open calls for the reason of this trigger."""
         return answers(self.control, self.trigger)
 
+    def check_attempt_kind(self, *kinds: AttemptKind) -> None:
+        """Refuse an outcome that the attempt under way cannot have."""
+        running = self.control.running
+        if running is not None and running.kind not in kinds:
+            self.not_allowed(f"the attempt under way is of kind {running.kind}")
+
+    def check_none_open(self) -> None:
+        """Refuse what must not enter history while calls of the last answer are open."""
+        if self.control.indexes.open_calls:
+            self.not_allowed("calls of the last answer are open")
+
+    def check_none_running(self) -> None:
+        """Refuse what would leave calls behind that run."""
+        if any(call.runs for call in self.control.indexes.open_calls):
+            self.not_allowed("calls of the batch are still running")
+
+    def check_user_message(self, message: Message) -> None:
+        """Refuse what is not a plain message of a user, read by people and models alike."""
+        plain = not message.interrupted and message.boundary is None and message.context is None
+        if message.role != "user" or message.visibility != "both" or not plain:
+            self.not_allowed("a message must be of the user and for all to read")
+        if any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts):
+            self.not_allowed("a user's message holds no tool calls or results")
+
+    def check_answer(self, message: Message) -> None:
+        """Refuse what is not an answer of a model, read by people and models alike."""
+        if message.role != "assistant" or message.visibility != "both" or message.boundary is not None:
+            self.not_allowed("a step is an assistant message for all to read")
+
+    def dead_report(self, report: AttemptReport | None) -> AttemptReport | None:
+        """Return what is known of a dead holder's attempt; nothing where nobody holds the chat."""
+        return report if self.control.holder is not None else None
+
     def end_turn(self, partial: Message | None = None) -> Ending:
-        """Effects of ending the turn: open calls answered, what is kept of an answer with its own calls closed."""
+        """Effects of ending the turn: open calls answered, what a dead holder left of its answer kept as interrupted.
+
+        Where nobody holds the chat there is no such answer: what the caller found is of a turn that ended meanwhile.
+        """
         given = self.answers()
-        kept = closed(partial, self.version, len(given)) if partial is not None else ()
-        return Ending(answers=given, added=kept)
+        if partial is None or self.control.holder is None:
+            return Ending(answers=given, added=())
+        self.check_answer(partial)
+        return Ending(answers=given, added=closed(replace(partial, interrupted=True), self.version, len(given)))

@@ -9,7 +9,7 @@ from chatstate.handlers.context import Context
 from events import vocabulary as v
 
 
-def fork(ctx: Context, command: c.ForkChat) -> v.ChatForked:
+def fork(_ctx: Context, command: c.ForkChat) -> v.ChatForked:
     """Begin a chat as a copy."""
     return v.ChatForked(
         chat=command.chat,
@@ -35,32 +35,32 @@ def import_messages(ctx: Context, command: c.ImportMessages) -> v.MessagesImport
     )
 
 
-def set_title(ctx: Context, command: c.SetTitle) -> v.TitleChanged:
+def set_title(_ctx: Context, command: c.SetTitle) -> v.TitleChanged:
     """Change the title."""
     return v.TitleChanged(title=command.title)
 
 
-def set_labels(ctx: Context, command: c.SetLabels) -> v.LabelsChanged:
+def set_labels(_ctx: Context, command: c.SetLabels) -> v.LabelsChanged:
     """Replace the labels."""
     return v.LabelsChanged(labels=command.labels)
 
 
-def set_model(ctx: Context, command: c.SetModel) -> v.ModelChanged:
+def set_model(_ctx: Context, command: c.SetModel) -> v.ModelChanged:
     """Choose model and effort."""
     return v.ModelChanged(model=command.model, effort=command.effort)
 
 
-def set_agent(ctx: Context, command: c.SetAgent) -> v.AgentChanged:
+def set_agent(_ctx: Context, command: c.SetAgent) -> v.AgentChanged:
     """Hand the chat to another agent."""
     return v.AgentChanged(agent=command.agent)
 
 
-def set_pinned(ctx: Context, command: c.SetPinned) -> v.PinnedChanged:
+def set_pinned(_ctx: Context, command: c.SetPinned) -> v.PinnedChanged:
     """Pin or unpin."""
     return v.PinnedChanged(pinned=command.pinned)
 
 
-def set_retention(ctx: Context, command: c.SetRetention) -> v.RetentionChanged:
+def set_retention(_ctx: Context, command: c.SetRetention) -> v.RetentionChanged:
     """Say how long the chat is kept."""
     return v.RetentionChanged(retention_us=command.retention_us)
 
@@ -75,12 +75,12 @@ def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
     return v.ContentErased(messages=command.targets)
 
 
-def adopt(ctx: Context, command: c.Adopt) -> v.ChatAdopted:
+def adopt(ctx: Context, _command: c.Adopt) -> v.ChatAdopted:
     """Take over a foreign chat."""
     return v.ChatAdopted(epoch=ctx.control.epoch + 1)
 
 
-def uncompact(ctx: Context, command: c.Uncompact) -> v.CompactionUndone:
+def uncompact(ctx: Context, _command: c.Uncompact) -> v.CompactionUndone:
     """Take the newest compaction boundary back."""
     ctx.state.need_transcript(ctx.trigger)
     indexes = ctx.control.indexes

@@ -11,8 +11,7 @@ from events import vocabulary as v
 def edit_queued(ctx: Context, command: c.EditQueued) -> v.QueuedMessageEdited:
     """Rewrite a queued message."""
     ctx.check_queued(command.target)
-    if not command.message.message.opens_turn:
-        ctx.not_allowed("only a user's message that clients see can be queued")
+    ctx.check_user_message(command.message.message)
     return v.QueuedMessageEdited(id=command.target, message=command.message)
 
 

@@ -22,6 +22,8 @@ _IDLE: Final = (X.W, X.E0)
 
 def create(ctx: Context, command: c.CreateChat) -> v.ChatCreated:
     """Begin a chat."""
+    for message in command.messages:
+        _check_first(ctx, message)
     return v.ChatCreated(
         chat=command.chat,
         owner=command.owner,
@@ -39,9 +41,10 @@ def create(ctx: Context, command: c.CreateChat) -> v.ChatCreated:
 
 def send(ctx: Context, command: c.SendMessage) -> v.MessageSent:
     """Let the message into history where the chat is idle, else into the queue."""
-    _check_user(ctx, command.message.message)
+    ctx.check_user_message(command.message.message)
+    sent = command.message
     if ctx.x in _IDLE:
-        return v.MessageSent(answers=ctx.answers(), added=(command.message.message,))
+        return v.MessageSent(answers=ctx.answers(), added=(sent.message,), model=sent.model, effort=sent.effort)
     ctx.check_queue(command.queue_limit)
     if ctx.x is X.E1:
         return v.MessageSent(answers=ctx.answers(), queued=(command.message,), promoted=ctx.head)
@@ -50,7 +53,7 @@ def send(ctx: Context, command: c.SendMessage) -> v.MessageSent:
 
 def send_interrupt(ctx: Context, command: c.SendInterrupting) -> v.MessageSentInterrupting:
     """Let the message in and end the turn: here, or by way of the live worker."""
-    _check_user(ctx, command.message.message)
+    ctx.check_user_message(command.message.message)
     if ctx.dest == "running":
         ctx.check_queue(command.queue_limit)
         return v.MessageSentInterrupting(queued=(command.message,))
@@ -61,12 +64,19 @@ def send_interrupt(ctx: Context, command: c.SendInterrupting) -> v.MessageSentIn
         ending["promoted"] = ctx.head
     else:
         ending["added"] = (*ending["added"], command.message.message)
-    return v.MessageSentInterrupting(**ending, epoch=raised_epoch(ctx.control), report=command.report)
+    return v.MessageSentInterrupting(
+        **ending,
+        epoch=raised_epoch(ctx.control),
+        report=ctx.dead_report(command.report),
+        # A message in the queue brings its choice with it when it is promoted.
+        model=None if ctx.control.queue else command.message.model,
+        effort=None if ctx.control.queue else command.message.effort,
+    )
 
 
 def edit(ctx: Context, command: c.EditMessage) -> v.MessageEdited:
     """Replace a user's message and drop what came after it."""
-    _check_user(ctx, command.message)
+    ctx.check_user_message(command.message)
     messages = ctx.state.need_transcript(ctx.trigger).messages
     position = messages.find(command.target)
     if position is None:
@@ -90,7 +100,7 @@ def interrupt(ctx: Context, command: c.Interrupt) -> v.TurnInterrupted:
         return v.TurnInterrupted()
     ending = ctx.end_turn(command.partial)
     ending["promoted"] = ctx.head
-    return v.TurnInterrupted(**ending, epoch=raised_epoch(ctx.control), report=command.report)
+    return v.TurnInterrupted(**ending, epoch=raised_epoch(ctx.control), report=ctx.dead_report(command.report))
 
 
 def resume(ctx: Context, command: c.Resume) -> v.TurnResumed:
@@ -120,12 +130,12 @@ def clear(ctx: Context, command: c.Clear) -> v.ContextCleared:
     return v.ContextCleared(answers=given, added=trio)
 
 
-def archive(ctx: Context, command: c.Archive) -> v.ChatArchived:
+def archive(_ctx: Context, _command: c.Archive) -> v.ChatArchived:
     """Put the chat away."""
     return v.ChatArchived()
 
 
-def unarchive(ctx: Context, command: c.Unarchive) -> v.ChatUnarchived:
+def unarchive(_ctx: Context, _command: c.Unarchive) -> v.ChatUnarchived:
     """Take the chat out again."""
     return v.ChatUnarchived()
 
@@ -154,9 +164,14 @@ def promote(ctx: Context, command: c.PromoteQueued) -> v.QueuedMessagePromoted:
         return v.QueuedMessagePromoted(queue_order=(command.target, *rest))
     ending: Ending = ctx.end_turn(command.partial)
     ending["promoted"] = (command.target,)
-    return v.QueuedMessagePromoted(**ending, epoch=raised_epoch(ctx.control), report=command.report)
+    return v.QueuedMessagePromoted(**ending, epoch=raised_epoch(ctx.control), report=ctx.dead_report(command.report))
 
 
-def _check_user(ctx: Context, message: Message) -> None:
-    if not message.opens_turn:
-        ctx.not_allowed("only a user's message that clients see can be sent")
+def _check_first(ctx: Context, message: Message) -> None:
+    if message.role == "user" and message.visibility == "both":
+        ctx.check_user_message(message)
+    calls = any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts)
+    if calls or message.role == "tool" or message.boundary is not None:
+        ctx.not_allowed("a chat does not begin with tool calls, results or boundaries")
+    if message.role == "user" and message.visibility == "user":
+        ctx.not_allowed("a user's message that the model does not read cannot be answered")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from chatstate import commands as c
-from chatstate.cancellations import closed
+from chatstate.cancellations import anchored, closed
 from chatstate.handlers.context import Context
 from chatstate.handlers.user import boundary
 from events import vocabulary as v
@@ -36,23 +36,29 @@ def acquire(ctx: Context, command: c.Acquire) -> v.Acquired:
 
 def release(ctx: Context, command: c.Release) -> v.Released:
     """Let the chat go."""
-    ctx.check_fence(command.fence)
+    ctx.check_fence(command.fence, history=False)
     return v.Released(reason=command.reason, unknown=_lost(ctx.control.indexes.open_calls), report=command.report)
 
 
 def record_policy(ctx: Context, command: c.RecordPolicy) -> v.PolicyRecorded:
     """Record the policy."""
-    ctx.check_fence(command.fence)
+    ctx.check_fence(command.fence, history=False)
     return v.PolicyRecorded(digest=command.digest, policy=command.policy)
 
 
 def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
     """Start an effect."""
     ctx.check_fence(command.fence)
-    startable = {call.key for call in ctx.control.indexes.open_calls if not call.recorded}
+    open_calls = ctx.control.indexes.open_calls
+    if command.kind != "tools":
+        # Its outcome could not enter history.
+        ctx.check_none_open()
+    elif not command.calls and not any(call.recorded for call in open_calls):
+        ctx.not_allowed("there is no call to run and no result to commit")
+    startable = {call.key for call in open_calls if not call.recorded and (call.may_run or call.runner == "client")}
     stray = [call for call in command.calls if call not in startable]
     if stray:
-        ctx.not_allowed(f"calls {', '.join(stray)} are not open")
+        ctx.not_allowed(f"calls {', '.join(stray)} are not open, have a result, or wait for approval")
     return v.AttemptStarted(
         attempt=ctx.control.attempt + 1, kind=command.kind, decision=command.decision, calls=command.calls
     )
@@ -71,14 +77,15 @@ def commit_step(ctx: Context, command: c.CommitStep) -> v.StepCommitted:
     """Let an assistant message, or a batch's results in call order, into history."""
     ctx.check_fence(command.fence, attempt=True)
     attempt = ctx.control.attempt
-    open_calls = ctx.control.indexes.open_calls
     if command.message is not None:
-        if open_calls:
-            ctx.not_allowed("calls of the last answer are open")
-        return v.StepCommitted(attempt=attempt, added=(command.message,), report=command.report)
-    if any(call.runs for call in open_calls):
-        ctx.not_allowed("calls of the batch are still running")
-    results = tuple(Answer(call=call.key) for call in open_calls if call.recorded)
+        ctx.check_attempt_kind("generate")
+        ctx.check_answer(command.message)
+        ctx.check_none_open()
+        own = anchored(command.message, message_id(ctx.version, 0))
+        return v.StepCommitted(attempt=attempt, added=(own,), report=command.report)
+    ctx.check_attempt_kind("tools")
+    ctx.check_none_running()
+    results = tuple(Answer(call=call.key) for call in ctx.control.indexes.open_calls if call.recorded)
     if not results:
         ctx.not_allowed("no result is recorded")
     return v.StepCommitted(attempt=attempt, answers=results, report=command.report)
@@ -87,6 +94,8 @@ def commit_step(ctx: Context, command: c.CommitStep) -> v.StepCommitted:
 def commit_compaction(ctx: Context, command: c.CommitCompaction) -> v.CompactionCommitted:
     """Write the boundary, and the trailing unanswered user messages again."""
     ctx.check_fence(command.fence, attempt=True)
+    ctx.check_attempt_kind("compact")
+    ctx.check_none_open()
     messages = ctx.state.need_transcript(ctx.trigger).messages
     trio = boundary("chat_summarized", message_id(ctx.version, 1), command.summary, command.details)
     again = tuple(
@@ -105,6 +114,7 @@ def commit_compaction(ctx: Context, command: c.CommitCompaction) -> v.Compaction
 def persist_context(ctx: Context, command: c.PersistContext) -> v.ContextPersisted:
     """Let the collected context into history."""
     ctx.check_fence(command.fence, attempt=True)
+    ctx.check_attempt_kind("context")
     mark = command.message.context
     if mark is None or command.message.role != "system":
         ctx.not_allowed("a context is a system message with a context mark")
@@ -116,6 +126,7 @@ def persist_context(ctx: Context, command: c.PersistContext) -> v.ContextPersist
 def schedule_retry(ctx: Context, command: c.ScheduleRetry) -> v.RetryScheduled:
     """Try again later."""
     ctx.check_fence(command.fence, attempt=True)
+    ctx.check_none_running()
     return v.RetryScheduled(
         attempt=ctx.control.attempt,
         delay_us=command.delay_us,
@@ -138,7 +149,7 @@ def finish_turn(ctx: Context, command: c.FinishTurn) -> v.TurnFinished:
 
 
 def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
-    """End the turn with an error; whatever resumes the chat answers its calls."""
+    """End the turn with an error. Whatever resumes the chat answers its calls; those that still run are lost."""
     _check_attempt_if_any(ctx, command.fence)
     running = ctx.control.running
     return v.TurnFailed(
@@ -146,6 +157,7 @@ def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
         attempt=running.attempt if running is not None else None,
         decision=command.decision,
         report=command.report,
+        unknown=_lost(ctx.control.indexes.open_calls),
     )
 
 
@@ -153,7 +165,11 @@ def finish_interruption(ctx: Context, command: c.FinishInterruption) -> v.Interr
     """End an interrupted turn and keep what there is."""
     _check_attempt_if_any(ctx, command.fence)
     given = ctx.answers()
-    kept = closed(command.message, ctx.version, len(given)) if command.message is not None else ()
+    kept: tuple[Message, ...] = ()
+    if command.message is not None:
+        ctx.check_attempt_kind("generate")
+        ctx.check_answer(command.message)
+        kept = closed(command.message, ctx.version, len(given))
     running = ctx.control.running
     return v.InterruptionFinished(
         attempt=running.attempt if running is not None else None,
