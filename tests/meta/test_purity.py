@@ -131,7 +131,7 @@ def test_an_impure_module_is_found(source: str, said: str) -> None:
 
 def test_a_pure_module_is_left_alone() -> None:
     source = (
-        "import hashlib\nfrom collections.abc import Mapping\nfrom generation.policy import Policy\nfrom .budget import x\n"
-        "from events import state\nclass A:\n    def __hash__(self): return hash(self.x)\n"
+        "import hashlib\nfrom collections.abc import Mapping\nfrom generation.policy import Policy\n"
+        "from .budget import x\nfrom events import state\nclass A:\n    def __hash__(self): return hash(self.x)\n"
     )
     assert not list(impurities(ast.parse(source), "generation.decide"))
