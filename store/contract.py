@@ -93,13 +93,19 @@ class Appended(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """Nothing was written: the chat is at another version (0: it does not exist)."""
+    """Nothing was written: the chat is at another version (0: it does not exist).
+
+    A create that meets a tombstone gets the version that the deleted chat had, so that it differs from the one expected.
+    """
 
     version: int
 
 
 class DuplicateCommand(Struct, frozen=True):
-    """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`."""
+    """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`.
+
+    Said rather than a conflict where both hold, so that a repeated command is known whatever happened to the chat since.
+    """
 
     version: int
     fingerprint: bytes | None
@@ -186,11 +192,13 @@ class Store(Protocol):
         Raises:
             OutcomeUnknown: The connection was lost before the reply; read :meth:`find_command` to learn the outcome.
             StoreUnavailable: Nothing was written.
+            MalformedAppend: The append contradicts itself.
+            Unstorable: A value cannot be kept exactly.
         """
         ...
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
-        """Write a whole log as a new chat in one transaction; False if the chat exists already."""
+        """Write a whole log as a new chat in one transaction; False if the chat exists or existed."""
         ...
 
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
@@ -225,7 +233,7 @@ class Store(Protocol):
         ...
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
-        """Return the chats whose header names ``worker`` as the holder."""
+        """Return the chats whose header names ``worker`` as the holder, foreign ones left out: nobody holds those."""
         ...
 
     async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
