@@ -28,7 +28,9 @@ class SchemaTooNew(SchemaOutdated):
 
     def __init__(self, url: str, found: str, needed: str) -> None:
         super().__init__(url, found, needed)
-        self.args = (f"{url} has schema {found}, which a newer release wrote; this one knows {needed}: upgrade chatfold",)
+        self.args = (
+            f"{url} has schema {found}, which a newer release wrote; this one knows {needed}: upgrade chatfold",
+        )
 
 
 class MalformedAppend(StoreError, ValueError):

@@ -193,7 +193,7 @@ class MemoryStore:
             if ready is None or header.agent not in agents or header.reader_level > reader_level:
                 continue
             if header.status == "running":
-                if not self._alive(header.holder, now):
+                if header.holder is not None and not self._alive(header.holder, now):
                     due.append((not header.interrupting, ready, DueChat(header.chat, "takeover")))
             elif ready <= now:
                 due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))

@@ -67,7 +67,9 @@ def _migrate_postgres(url: str) -> None:
     except ImportError as error:
         raise MissingExtra("PostgreSQL", "postgres") from error
     settings = parse_postgres(url)
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(settings.conninfo), poolclass=NullPool)
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(settings.conninfo), poolclass=NullPool
+    )
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")

@@ -23,7 +23,9 @@ def check_append(append: Append) -> None:
         raise MalformedAppend(f"the header is of chat {append.header.chat!r}, the append of {append.chat!r}")
     for version in append.erased:
         if not 1 <= version <= append.expected_version:
-            raise MalformedAppend(f"version {version} is to be erased, but only 1..{append.expected_version} are written")
+            raise MalformedAppend(
+                f"version {version} is to be erased, but only 1..{append.expected_version} are written"
+            )
 
 
 def check_import(header: Header, events: Sequence[NewEvent]) -> None:

@@ -41,7 +41,12 @@ class ChatRow(Table, table=True):
             sqlite_where=text("holder IS NOT NULL AND ready_at IS NOT NULL"),
             postgresql_where=text("holder IS NOT NULL AND ready_at IS NOT NULL"),
         ),
-        Index("ix_chats_parent", "parent", sqlite_where=text("parent IS NOT NULL"), postgresql_where=text("parent IS NOT NULL")),
+        Index(
+            "ix_chats_parent",
+            "parent",
+            sqlite_where=text("parent IS NOT NULL"),
+            postgresql_where=text("parent IS NOT NULL"),
+        ),
     )
 
     chat: str = Field(sa_column=Column(identifier(), primary_key=True))
