@@ -6,10 +6,12 @@ A store keeps bytes and compares versions; it knows no rule of the machine. What
 Promises of every back end:
 
 - An append is atomic and durable when ``append`` returns: header, events, blobs and erased contents, or nothing.
-- It takes effect only if the chat's version is ``expected_version`` (0: the chat must not exist) and its command id is new.
-- ``now`` is database time in microseconds UTC, ``holder_alive`` was judged by it. A lease that was seen stale never becomes fresh again,
-  so a judgement "dead" stays true; a judgement "alive" may not.
-- Hints go out after commit, best effort: one may be lost, doubled or late, and none is sent for an append that did not commit.
+- It takes effect only if the chat's version is ``expected_version`` (0: the chat must not exist) and its command id is
+  new.
+- ``now`` is database time in microseconds UTC, ``holder_alive`` was judged by it. A lease that was seen stale never
+  becomes fresh again, so a judgement "dead" stays true; a judgement "alive" may not.
+- Hints go out after commit, best effort: one may be lost, doubled or late, and none is sent for an append that did not
+  commit.
 - An append that was handed over is never cancelled half-way: a cancelled caller first waits for its outcome.
 """
 
@@ -28,9 +30,9 @@ from events.ids import ChatId, CommandId, WorkerId
 class Header(Struct, frozen=True, kw_only=True):
     """The header row of a chat: control as bytes, and the columns that queries need, all derived from the fold.
 
-    ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires; None in other
-    statuses. ``digest`` is the chain's value at ``version``. ``foreign``: never acquired, no deadline fires. ``reader_level``: the
-    lowest release level that may run the chat.
+    ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires;
+    None in other statuses. ``digest`` is the chain's value at ``version``. ``foreign``: never acquired, no deadline
+    fires. ``reader_level``: the lowest release level that may run the chat.
     """
 
     chat: ChatId
@@ -76,8 +78,9 @@ class NewEvent(Struct, frozen=True, kw_only=True):
 class Append(Struct, frozen=True, kw_only=True):
     """One atomic write to one chat.
 
-    ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes. ``erased`` maps versions to the content bytes that
-    replace theirs. ``expected_version`` 0 creates the chat. ``events`` have consecutive versions from ``expected_version + 1``.
+    ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes. ``erased`` maps versions to the
+    content bytes that replace theirs. ``expected_version`` 0 creates the chat. ``events`` have consecutive versions
+    from ``expected_version + 1``.
     """
 
     chat: ChatId
@@ -95,7 +98,7 @@ class Appended(Struct, frozen=True):
 class Conflict(Struct, frozen=True):
     """Nothing was written: the chat is at another version (0: it does not exist).
 
-    A create that meets a tombstone gets the version that the deleted chat had, so that it differs from the one expected.
+    A create that meets a tombstone gets the version that the deleted chat had, so it differs from the one expected.
     """
 
     version: int
@@ -104,7 +107,7 @@ class Conflict(Struct, frozen=True):
 class DuplicateCommand(Struct, frozen=True):
     """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`.
 
-    Said rather than a conflict where both hold, so that a repeated command is known whatever happened to the chat since.
+    Said rather than a conflict where both hold, so that a repeated command is known whatever happened since.
     """
 
     version: int
@@ -145,7 +148,10 @@ class Hint(Struct, frozen=True):
 
 
 class ChatQuery(Struct, frozen=True, kw_only=True):
-    """Which chats to list, newest ``updated_at`` first, then by id. ``before`` is the (updated_at, chat) of the last row seen."""
+    """Which chats to list, newest ``updated_at`` first, then by id.
+
+    ``before`` is the (updated_at, chat) of the last row seen.
+    """
 
     owner: str | None = None
     agent: str | None = None
@@ -163,7 +169,8 @@ class Store(Protocol):
         """Open: connect, and check that the schema is the one that this release needs.
 
         Raises:
-            SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at once).
+            SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at
+                once).
             StoreUnavailable: The database cannot be reached.
         """
         ...
@@ -183,7 +190,7 @@ class Store(Protocol):
     async def read_events(
         self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
     ) -> Sequence[StoredEvent]:
-        """Return events with ``after`` < version <= ``upto`` in order, at most ``limit``; without content bytes on request."""
+        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request."""
         ...
 
     async def append(self, append: Append) -> AppendResult:
@@ -222,9 +229,10 @@ class Store(Protocol):
         ...
 
     async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
-        """Renew the lease of ``worker`` for ``lease_us`` microseconds from database time; ``start`` writes its first row.
+        """Renew the lease of ``worker`` for ``lease_us`` microseconds; ``start`` writes the first row.
 
-        Only a fresh row is renewed: a stale or missing one stays as it is, and the worker must come back under a new id.
+        Only a fresh row is renewed: a stale or missing one stays as it is, and the worker must come back under a new
+        id.
         """
         ...
 
@@ -237,10 +245,11 @@ class Store(Protocol):
         ...
 
     async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
-        """Return chats that want a worker now, oldest due first; those that another process is writing to are passed over.
+        """Return chats that want a worker now, oldest due first.
 
-        Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent named; foreign
-        chats and chats above ``reader_level`` never.
+        Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent
+        named; foreign chats and chats above ``reader_level`` never. Those that another process is writing to may be
+        passed over.
         """
         ...
 

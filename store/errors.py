@@ -34,7 +34,10 @@ class SchemaTooNew(SchemaOutdated):
 
 
 class MalformedAppend(StoreError, ValueError):
-    """An append contradicts itself: versions with gaps, a header of another version, a command twice. Nothing was written."""
+    """An append contradicts itself: versions with gaps, a header of another version, a command twice.
+
+    Nothing was written.
+    """
 
 
 class Unstorable(StoreError, ValueError):

@@ -14,7 +14,7 @@ from store.contract import Hint
 
 
 def newer(known: Hint | None, hint: Hint) -> Hint:
-    """Return the one of two hints of a chat that says more: the later version, or due if either of the same version is."""
+    """Return the one of two hints of a chat that says more: the later version, or of the same version the due one."""
     if known is None or known.version < hint.version:
         return hint
     if known.version == hint.version and hint.due:

@@ -1,6 +1,6 @@
 """Rows of the SQL back ends: which columns in which order, and how headers and events become rows and come back.
 
-Owns the order of columns, which both back ends rely on. Types that one driver alone treats in its own way are left to it.
+Owns the order of columns, which both back ends rely on. What one driver alone treats in its own way is left to it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Which schema this release needs, and what to do about the one that is found.
 
-Owns the list of revisions as plain data, so that an up-to-date database is opened without Alembic; a test holds the list
-to the migration scripts. The scripts themselves are in ``store.migrations``.
+Owns the list of revisions as plain data, so that an up-to-date database is opened without Alembic; a test holds the
+list to the migration scripts. The scripts themselves are in ``store.migrations``.
 """
 
 from typing import Final

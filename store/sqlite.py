@@ -1,8 +1,8 @@
 """Chats in a SQLite file: the embedded default.
 
-Owns the two threads with a connection each (one writes, one reads), opening and setting up the file, and hints: those of
-this process at once, those of other processes by polling ``PRAGMA data_version``. What is said to SQLite is in
-``store.sqlite_sql``. Other processes may use the same file on the same machine. Database time is the machine's clock.
+Owns the two threads with a connection each (one writes, one reads), opening and setting up the file, and hints: those
+of this process at once, those of other processes by polling ``PRAGMA data_version``. What is said to SQLite is in
+``store.sqlite_sql``. Other processes of the machine may use the same file. Database time is the machine's clock.
 """
 
 import asyncio
@@ -115,7 +115,7 @@ class SqliteStore:
         self._clock = clock
         self._lanes: tuple[_Lane, _Lane] | None = None
         self._poller: asyncio.Task[None] | None = None
-        self._bus = _bus_of(self._settings.path)
+        self._bus = Bus()
 
     async def __aenter__(self) -> Self:
         settings = self._settings
@@ -215,7 +215,7 @@ class SqliteStore:
             answer, old_expiry = sql.heartbeat(connection, worker, lease_us, self._clock(), start=start)
             after = self._clock()
             if answer.renewed and after >= old_expiry:
-                # The commit came after the old lease's end: somebody may have seen it stale, so it must not live on.
+                # The commit came after the old lease's end: who saw it stale then must stay right.
                 sql.expire(connection, worker, after)
                 return Heartbeat(after, renewed=False)
             return answer

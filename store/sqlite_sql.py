@@ -1,6 +1,7 @@
 """What the SQLite back end says to SQLite: statements, and functions that run them on one connection.
 
-Everything here is synchronous and runs on one of the store's threads. Threads, opening and hints are in ``store.sqlite``.
+Everything here is synchronous and runs on one of the store's threads. Threads, opening and hints are in
+``store.sqlite``.
 Lists travel as JSON text, since SQLite has no arrays and a bound on the number of parameters.
 """
 

@@ -154,7 +154,11 @@ class BlobRow(Table, table=True):
 
 
 class TombstoneRow(Table, table=True):
-    """What is left of a deleted chat. ``position`` is the feed's end at the deletion, so that positions are never used again."""
+    """What is left of a deleted chat.
+
+    ``position`` is the feed's end at the deletion, so that SQLite never uses a position again; 0 on PostgreSQL, whose
+    positions come from a sequence.
+    """
 
     __tablename__ = "tombstones"
     __table_args__ = (Index("ix_tombstones_position", "position"),)

@@ -28,7 +28,10 @@ class SqliteUrl(Struct, frozen=True, kw_only=True):
 
 
 class PostgresUrl(Struct, frozen=True, kw_only=True):
-    """``postgresql://USER@HOST/DATABASE?pool_size=N``, taken apart: all other parameters are libpq's and stay in ``conninfo``."""
+    """``postgresql://USER@HOST/DATABASE?pool_size=N``, taken apart.
+
+    All other parameters are libpq's and stay in ``conninfo``.
+    """
 
     url: str
     conninfo: str
