@@ -7,12 +7,11 @@ Promises of every back end:
 
 - An append is atomic and durable when ``append`` returns: header, events, blobs and erased contents, or nothing.
 - It takes effect only if the chat's version is ``expected_version`` (0: the chat must not exist) and its command id is
-new.
+  new.
 - ``now`` is database time in microseconds UTC, ``holder_alive`` was judged by it. A lease that was seen stale never
-becomes fresh again,
-  so a judgement "dead" stays true; a judgement "alive" may not.
+  becomes fresh again, so a judgement "dead" stays true; a judgement "alive" may not.
 - Hints go out after commit, best effort: one may be lost, doubled or late, and none is sent for an append that did not
-commit.
+  commit.
 - An append that was handed over is never cancelled half-way: a cancelled caller first waits for its outcome.
 """
 
@@ -97,13 +96,19 @@ class Appended(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """Nothing was written: the chat is at another version (0: it does not exist)."""
+    """Nothing was written: the chat is at another version (0: it does not exist).
+
+    A create that meets a tombstone gets the version that the deleted chat had, so it differs from the one expected.
+    """
 
     version: int
 
 
 class DuplicateCommand(Struct, frozen=True):
-    """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`."""
+    """Nothing was written: the command id is in the log already. See :meth:`Store.find_command`.
+
+    Said rather than a conflict where both hold, so that a repeated command is known whatever happened since.
+    """
 
     version: int
     fingerprint: bytes | None
@@ -143,8 +148,10 @@ class Hint(Struct, frozen=True):
 
 
 class ChatQuery(Struct, frozen=True, kw_only=True):
-    """Which chats to list, newest ``updated_at`` first, then by id. ``before`` is the (updated_at, chat) of the last
-    row seen."""
+    """Which chats to list, newest ``updated_at`` first, then by id.
+
+    ``before`` is the (updated_at, chat) of the last row seen.
+    """
 
     owner: str | None = None
     agent: str | None = None
@@ -162,8 +169,9 @@ class Store(Protocol):
         """Open: connect, and check that the schema is the one that this release needs.
 
         Raises:
-            SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up
-            at once). StoreUnavailable: The database cannot be reached.
+            SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at
+                once).
+            StoreUnavailable: The database cannot be reached.
         """
         ...
 
@@ -182,8 +190,7 @@ class Store(Protocol):
     async def read_events(
         self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
     ) -> Sequence[StoredEvent]:
-        """Return events with ``after`` < version <= ``upto`` in order, at most ``limit``; without content bytes on
-        request."""
+        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request."""
         ...
 
     async def append(self, append: Append) -> AppendResult:
@@ -192,11 +199,13 @@ class Store(Protocol):
         Raises:
             OutcomeUnknown: The connection was lost before the reply; read :meth:`find_command` to learn the outcome.
             StoreUnavailable: Nothing was written.
+            MalformedAppend: The append contradicts itself.
+            Unstorable: A value cannot be kept exactly.
         """
         ...
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
-        """Write a whole log as a new chat in one transaction; False if the chat exists already."""
+        """Write a whole log as a new chat in one transaction; False if the chat exists or existed."""
         ...
 
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
@@ -220,8 +229,7 @@ class Store(Protocol):
         ...
 
     async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
-        """Renew the lease of ``worker`` for ``lease_us`` microseconds from database time; ``start`` writes its first
-        row.
+        """Renew the lease of ``worker`` for ``lease_us`` microseconds; ``start`` writes the first row.
 
         Only a fresh row is renewed: a stale or missing one stays as it is, and the worker must come back under a new
         id.
@@ -233,15 +241,15 @@ class Store(Protocol):
         ...
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
-        """Return the chats whose header names ``worker`` as the holder."""
+        """Return the chats whose header names ``worker`` as the holder, foreign ones left out: nobody holds those."""
         ...
 
     async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
-        """Return chats that want a worker now, oldest due first; those that another process is writing to are passed
-        over.
+        """Return chats that want a worker now, oldest due first.
 
         Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent
-        named; foreign chats and chats above ``reader_level`` never.
+        named; foreign chats and chats above ``reader_level`` never. Those that another process is writing to may be
+        passed over.
         """
         ...
 

@@ -23,6 +23,36 @@ class SchemaOutdated(StoreError):
         self.needed = needed
 
 
+class SchemaTooNew(SchemaOutdated):
+    """The database's schema was written by a newer release than this one."""
+
+    def __init__(self, url: str, found: str, needed: str) -> None:
+        super().__init__(url, found, needed)
+        self.args = (
+            f"{url} has schema {found}, which a newer release wrote; this one knows {needed}: upgrade chatfold",
+        )
+
+
+class MalformedAppend(StoreError, ValueError):
+    """An append contradicts itself: versions with gaps, a header of another version, a command twice.
+
+    Nothing was written.
+    """
+
+
+class Unstorable(StoreError, ValueError):
+    """A value cannot be kept exactly: text with a lone surrogate, or an integer beyond 64 bits. Nothing was written."""
+
+
+class MissingExtra(StoreError, ImportError):
+    """A back end needs packages that an extra of chatfold brings."""
+
+    def __init__(self, backend: str, extra: str) -> None:
+        super().__init__(f"{backend} needs more packages: pip install 'chatfold[{extra}]'")
+        self.backend = backend
+        self.extra = extra
+
+
 class InvalidStoreUrl(StoreError, ValueError):
     """A store URL is not one of the forms that ``open_store`` takes."""
 

@@ -1,0 +1,243 @@
+"""Chats kept in memory: for tests and simulation. Gone with the object, but kept while it is closed and opened again.
+
+Nothing here awaits between reading and writing, so every call is atomic on its event loop.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import takewhile
+from typing import Self
+
+import msgspec
+
+from events.envelope import StoredEvent
+from events.ids import ChatId, CommandId, WorkerId
+from store.clock import Clock, wall_clock
+from store.contract import (
+    Append,
+    Appended,
+    AppendResult,
+    ChatQuery,
+    CommandRecord,
+    Conflict,
+    DueChat,
+    DuplicateCommand,
+    Header,
+    Heartbeat,
+    LoadedHeader,
+    NewEvent,
+)
+from store.errors import StoreUnavailable
+from store.notify import Bus, Subscription
+from store.rules import check_append, check_import, hint_of, new_commands, ready_at
+
+
+class _Chat:
+    """One chat: header, events by position, and where each command starts."""
+
+    def __init__(self) -> None:
+        self.header: Header
+        self.events: list[StoredEvent] = []
+        self.commands: dict[CommandId, tuple[int, bytes | None]] = {}
+
+    def add(self, header: Header, events: Iterable[NewEvent]) -> None:
+        self.header = header
+        for new in events:
+            envelope = new.stored.envelope
+            self.events.append(new.stored)
+            if envelope.index == 0:
+                self.commands[envelope.command] = (envelope.version, new.fingerprint)
+
+    def erase(self, version: int, content: bytes) -> None:
+        self.events[version - 1] = msgspec.structs.replace(self.events[version - 1], content=content)
+
+
+class MemoryStore:
+    """A store in memory.
+
+    Args:
+        clock: Database time, in microseconds UTC.
+    """
+
+    def __init__(self, *, clock: Clock = wall_clock) -> None:
+        self._clock = clock
+        self._bus = Bus()
+        self._chats: dict[ChatId, _Chat] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._tombstones: dict[ChatId, tuple[bytes, int]] = {}
+        self._leases: dict[WorkerId, int] = {}
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        self._open = True
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._open = False
+
+    async def now(self) -> int:
+        """See :meth:`store.contract.Store.now`."""
+        self._require_open()
+        return self._clock()
+
+    async def load_header(self, chat: ChatId) -> LoadedHeader | None:
+        """See :meth:`store.contract.Store.load_header`."""
+        self._require_open()
+        if (kept := self._chats.get(chat)) is None:
+            return None
+        now = self._clock()
+        return LoadedHeader(header=kept.header, now=now, holder_alive=self._alive(kept.header.holder, now))
+
+    async def read_events(
+        self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
+    ) -> Sequence[StoredEvent]:
+        """See :meth:`store.contract.Store.read_events`."""
+        self._require_open()
+        if (kept := self._chats.get(chat)) is None:
+            return []
+        events = kept.events[max(after, 0) : None if upto is None else max(upto, 0)]
+        if limit is not None:
+            events = events[: max(limit, 0)]
+        return events if content else [msgspec.structs.replace(event, content=b"") for event in events]
+
+    async def append(self, append: Append) -> AppendResult:
+        """See :meth:`store.contract.Store.append`."""
+        self._require_open()
+        check_append(append)
+        kept = self._chats.get(append.chat)
+        if kept is not None:
+            for command in new_commands(append.events):
+                if command in kept.commands:
+                    return DuplicateCommand(*kept.commands[command])
+        version = self._version(append.chat, creates=append.expected_version == 0)
+        if version != append.expected_version:
+            return Conflict(version)
+        self._write(append.header, append.events, append.blobs, append.erased)
+        return Appended()
+
+    async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
+        """See :meth:`store.contract.Store.import_chat`."""
+        self._require_open()
+        check_import(header, events)
+        if self._version(header.chat, creates=True):
+            return False
+        self._write(header, events, blobs, {})
+        return True
+
+    async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
+        """See :meth:`store.contract.Store.find_command`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        if kept is None or command not in kept.commands:
+            return None
+        first, fingerprint = kept.commands[command]
+        run = takewhile(lambda event: event.envelope.command == command, kept.events[first - 1 :])
+        return CommandRecord(first, first - 1 + sum(1 for _ in run), fingerprint)
+
+    async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
+        """See :meth:`store.contract.Store.list_chats`."""
+        self._require_open()
+        headers = [chat.header for chat in self._chats.values() if _matches(chat.header, query)]
+        headers.sort(key=_list_order)
+        return headers[: max(query.limit, 0)]
+
+    async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """See :meth:`store.contract.Store.get_blobs`."""
+        self._require_open()
+        return {digest: self._blobs[digest] for digest in digests if digest in self._blobs}
+
+    async def delete(self, chat: ChatId, expected_version: int) -> bool:
+        """See :meth:`store.contract.Store.delete`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        if kept is None or kept.header.version != expected_version:
+            return False
+        del self._chats[chat]
+        self._tombstones[chat] = (kept.header.digest, kept.header.version)
+        return True
+
+    async def tombstone(self, chat: ChatId) -> bytes | None:
+        """See :meth:`store.contract.Store.tombstone`."""
+        self._require_open()
+        stone = self._tombstones.get(chat)
+        return None if stone is None else stone[0]
+
+    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+        """See :meth:`store.contract.Store.heartbeat`."""
+        self._require_open()
+        now = self._clock()
+        renewed = self._alive(worker, now) or (start and worker not in self._leases)
+        if renewed:
+            self._leases[worker] = now + lease_us
+        return Heartbeat(now, renewed)
+
+    async def forget_worker(self, worker: WorkerId) -> None:
+        """See :meth:`store.contract.Store.forget_worker`."""
+        self._require_open()
+        if worker in self._leases:
+            self._leases[worker] = min(self._leases[worker], self._clock())
+
+    async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.held_by`."""
+        self._require_open()
+        headers = [chat.header for chat in self._chats.values()]
+        return sorted(header.chat for header in headers if header.holder == worker and not header.foreign)
+
+    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+        """See :meth:`store.contract.Store.find_due`."""
+        self._require_open()
+        now = self._clock()
+        due: list[tuple[bool, int, DueChat]] = []
+        for kept in self._chats.values():
+            header, ready = kept.header, ready_at(kept.header)
+            if ready is None or header.agent not in agents or header.reader_level > reader_level:
+                continue
+            if header.status == "running":
+                if header.holder is not None and not self._alive(header.holder, now):
+                    due.append((not header.interrupting, ready, DueChat(header.chat, "takeover")))
+            elif ready <= now:
+                due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))
+        due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))
+        return [chat for _, _, chat in due[: max(limit, 0)]]
+
+    def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
+        """See :meth:`store.contract.Store.subscribe`."""
+        return self._bus.subscribe()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise StoreUnavailable("the store is not open")
+
+    def _alive(self, worker: WorkerId | None, now: int) -> bool:
+        return worker is not None and self._leases.get(worker, 0) > now
+
+    def _version(self, chat: ChatId, *, creates: bool) -> int:
+        if (kept := self._chats.get(chat)) is not None:
+            return kept.header.version
+        return self._tombstones[chat][1] if creates and chat in self._tombstones else 0
+
+    def _write(
+        self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes], erased: Mapping[int, bytes]
+    ) -> None:
+        kept = self._chats.setdefault(header.chat, _Chat())
+        kept.add(header, events)
+        for version, content in erased.items():
+            kept.erase(version, content)
+        for digest, data in blobs.items():
+            self._blobs.setdefault(digest, data)
+        self._bus.publish([hint_of(header, self._clock())])
+
+
+def _matches(header: Header, query: ChatQuery) -> bool:
+    return (
+        (query.owner is None or header.owner == query.owner)
+        and (query.agent is None or header.agent == query.agent)
+        and (query.statuses is None or header.status in query.statuses)
+        and (query.archived is None or header.archived == query.archived)
+        and all(header.labels.get(key) == value for key, value in query.labels.items())
+        and (query.before is None or _list_order(header) > (-query.before[0], query.before[1]))
+    )
+
+
+def _list_order(header: Header) -> tuple[int, str]:
+    return (-header.updated_at, header.chat)

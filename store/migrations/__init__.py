@@ -1,0 +1,1 @@
+"""Alembic's scripts: one numbered revision after another, each for both databases. Run by ``store.migrate``."""

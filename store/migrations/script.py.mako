@@ -1,0 +1,13 @@
+"""${message}."""
+
+from alembic import op
+
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Go forward from the revision before."""
+    ${upgrades if upgrades else "op.execute('')"}

@@ -1,0 +1,103 @@
+"""Hints within one process: who listens, and what waits for them.
+
+Owns subscriptions and the bus that reaches them. How hints cross processes is each back end's matter.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Self
+
+from events.ids import ChatId
+from store.contract import Hint
+
+
+def newer(known: Hint | None, hint: Hint) -> Hint:
+    """Return the one of two hints of a chat that says more: the later version, or of the same version the due one."""
+    if known is None or known.version < hint.version:
+        return hint
+    if known.version == hint.version and hint.due:
+        return hint
+    return known
+
+
+class Subscription:
+    """The hints that wait for one subscriber: at most one for each chat, always the newest.
+
+    A subscriber that is slow makes nobody wait. Hints may be offered from any thread; they are read on the event loop
+    that the subscription was made on.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[ChatId, Hint] = {}
+        self._lock = threading.Lock()
+        self._ready = asyncio.Event()
+        self._closed = False
+
+    def offer(self, hints: Iterable[Hint]) -> None:
+        """Add hints, each in the place of an older one of its chat."""
+        with self._lock:
+            for hint in hints:
+                self._waiting[hint.chat] = newer(self._waiting.get(hint.chat), hint)
+        self._wake()
+
+    def close(self) -> None:
+        """End the iteration once the hints that wait are read."""
+        self._closed = True
+        self._wake()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Hint:
+        while True:
+            with self._lock:
+                if self._waiting:
+                    return self._waiting.pop(next(iter(self._waiting)))
+                self._ready.clear()
+            if self._closed:
+                raise StopAsyncIteration
+            await self._ready.wait()
+
+    def _wake(self) -> None:
+        if self._loop.is_closed():
+            return  # its reader is gone with the loop
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:
+            self._ready.set()
+        else:
+            self._loop.call_soon_threadsafe(self._ready.set)
+
+
+class Bus:
+    """The subscriptions of one database in this process."""
+
+    def __init__(self) -> None:
+        self._subscriptions: set[Subscription] = set()
+        self._lock = threading.Lock()
+
+    def publish(self, hints: Iterable[Hint]) -> None:
+        """Give hints to all subscribers; never waits for one."""
+        given = tuple(hints)
+        with self._lock:
+            subscriptions = tuple(self._subscriptions)
+        for subscription in subscriptions:
+            subscription.offer(given)
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        """Subscribe to all hints that are published while the context is entered."""
+        subscription = Subscription()
+        with self._lock:
+            self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            with self._lock:
+                self._subscriptions.discard(subscription)
+            subscription.close()

@@ -1,0 +1,160 @@
+"""Connections to PostgreSQL: how they are made, lent and found dead, how values cross, what errors mean.
+
+Owns the pool and the translation of the driver's errors. What is said over a connection is in ``store.postgres_sql``.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, TypeAlias
+
+import psycopg
+import psycopg.adapt
+import psycopg.conninfo
+from psycopg.abc import Buffer
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import StrBinaryDumper, TextBinaryLoader, TextLoader
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from store.errors import StoreError, StoreUnavailable, Unstorable
+from store.rows import escaped, unescaped
+from store.urls import PostgresUrl
+
+Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
+
+PATIENCE: Final = 10.0
+"""Seconds that a call waits for a connection before it says that the database is unavailable."""
+
+_PARAMETERS: Final = {
+    "connect_timeout": "10",
+    # A peer that vanished without a word is noticed in about a minute, not in two hours.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+    "application_name": "chatfold",
+}
+
+
+class _TextDumper(StrBinaryDumper):
+    """Text without NUL, which PostgreSQL's text cannot hold."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(escaped(obj))
+
+
+class _TextLoader(TextLoader):
+    def load(self, data: Buffer) -> str:
+        return unescaped(str(super().load(data)))
+
+
+class _TextBinaryLoader(TextBinaryLoader):
+    def load(self, data: Buffer) -> str:
+        return unescaped(str(super().load(data)))
+
+
+def _adapters() -> psycopg.adapt.AdaptersMap:
+    adapters = psycopg.adapt.AdaptersMap(psycopg.adapters)
+    adapters.register_dumper(str, _TextDumper)
+    # All integers alike: else every size of number would make another prepared statement.
+    adapters.register_dumper(int, Int8BinaryDumper)
+    for name in ("text", "varchar"):
+        adapters.register_loader(name, _TextLoader)
+        adapters.register_loader(name, _TextBinaryLoader)
+    return adapters
+
+
+_ADAPTERS: Final = _adapters()
+
+
+def _arguments(settings: PostgresUrl) -> dict[str, Any]:
+    given = psycopg.conninfo.conninfo_to_dict(settings.conninfo)
+    return {name: value for name, value in _PARAMETERS.items() if name not in given}
+
+
+async def connect(settings: PostgresUrl) -> Connection:
+    """Make a connection outside of the pool.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached, or refuses.
+    """
+    with translated():
+        return await psycopg.AsyncConnection.connect(
+            settings.conninfo, autocommit=True, context=_ADAPTERS, **_arguments(settings)
+        )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors into the store's."""
+    try:
+        yield
+    except (psycopg.Error, OSError, UnicodeEncodeError, OverflowError) as error:
+        raise translation(error) from error
+
+
+def translation(error: Exception) -> StoreError:
+    """Return what an error of the driver is to the store's callers, where nothing was written."""
+    if isinstance(error, psycopg.DataError | UnicodeEncodeError | OverflowError):
+        return Unstorable(str(error))
+    return StoreUnavailable(str(error) or type(error).__name__)
+
+
+class Pool:
+    """Connections that are lent for one call each."""
+
+    def __init__(self, settings: PostgresUrl) -> None:
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            settings.conninfo,
+            kwargs={"autocommit": True, "context": _ADAPTERS, "prepare_threshold": 1, **_arguments(settings)},
+            min_size=1,
+            max_size=settings.pool_size,
+            open=False,
+            timeout=PATIENCE,
+            name="chatfold",
+        )
+        self._size = settings.pool_size
+
+    async def open(self) -> None:
+        """Begin to make connections."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[Connection]:
+        """Lend a connection that was alive a moment ago.
+
+        Raises:
+            StoreUnavailable: There is none.
+        """
+        try:
+            connection = await self._living()
+        except (PoolTimeout, PoolClosed, psycopg.Error) as error:
+            raise translation(error) from error
+        try:
+            yield connection
+        finally:
+            await self._pool.putconn(connection)
+
+    async def _living(self) -> Connection:
+        for _ in range(self._size):
+            connection = await self._pool.getconn()
+            if _is_alive(connection):
+                return connection
+            await self._pool.putconn(connection)  # the pool drops it and makes another
+        return await self._pool.getconn()
+
+
+def _is_alive(connection: Connection) -> bool:
+    """Return whether the server has not ended an idle connection, as far as this side was told; costs no round trip.
+
+    Without this look, every append on a connection that died while it lay idle would end in "outcome unknown".
+    """
+    try:
+        for _ in range(2):  # the first reads the server's farewell, the second the end
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return not connection.closed

@@ -1,0 +1,271 @@
+"""What the PostgreSQL back end says to PostgreSQL: statements, and the parameters of an append.
+
+Owns the texts. Connections and errors are in ``store.postgres_pool``, hints in ``store.postgres_hints``.
+
+Leases and deadlines are judged by ``statement_timestamp()``: unlike ``now()`` it does not stand still in a transaction,
+and unlike ``clock_timestamp()`` it lies before the statement's snapshot, so a lease whose renewal the snapshot cannot
+see yet is never judged dead.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from store.contract import Append, ChatQuery, Header, NewEvent
+from store.rows import (
+    EVENT_COLUMNS,
+    HEADER_COLUMNS,
+    WRITTEN_EVENT_COLUMNS,
+    WRITTEN_HEADER_COLUMNS,
+    event_row,
+    header_row,
+    labels_text,
+)
+from store.rules import new_commands
+
+_BIGINTS: Final = {
+    "queued", "version", "history_version", "queue_version", "epoch", "due_at", "created_at", "updated_at",
+    "reader_level", "ready_at", "schema_number", "recorded_at", "command_index",
+}  # fmt: skip
+_BYTES: Final = {"control", "digest", "facts", "content", "fingerprint"}
+_BOOLEANS: Final = {"interrupting", "archived", "pinned", "is_foreign"}
+
+
+def _type(column: str) -> str:
+    if column in _BIGINTS:
+        return "bigint"
+    if column in _BYTES:
+        return "bytea"
+    return "boolean" if column in _BOOLEANS else "text"
+
+
+def _value(column: str) -> str:
+    # Bytes go as they are; escaped as text they would be twice as long.
+    return f"%({column}){'b' if column in _BYTES else 's'}::{_type(column)}"
+
+
+NOW: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+CLOCK: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+_HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
+_WRITTEN_HEADER: Final = ", ".join(WRITTEN_HEADER_COLUMNS)
+_EVENT: Final = ", ".join(EVENT_COLUMNS)
+_WRITTEN_EVENT: Final = ", ".join(WRITTEN_EVENT_COLUMNS)
+_HEADER_VALUES: Final = ", ".join(_value(column) for column in WRITTEN_HEADER_COLUMNS)
+_EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{_type(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
+
+SCHEMA: Final = """
+SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL,
+EXISTS (
+  SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
+)
+"""
+LOAD: Final = (
+    f"SELECT {_HEADER}, {NOW}, coalesce(w.expires_at > {NOW}, false) "
+    "FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = %(chat)s"
+)
+FIND_COMMAND: Final = """
+SELECT s.version, s.fingerprint,
+  coalesce(
+    (SELECT n.version - 1 FROM chat_events n WHERE n.chat = s.chat AND n.version > s.version
+      AND n.command <> s.command ORDER BY n.version LIMIT 1),
+    (SELECT n.version FROM chat_events n WHERE n.chat = s.chat ORDER BY n.version DESC LIMIT 1))
+FROM chat_events s WHERE s.chat = %(chat)s AND s.command = %(command)s AND s.command_index = 0
+"""
+GET_BLOBS: Final = "SELECT digest, data FROM blobs WHERE digest = ANY(%(digests)b::text[])"
+TOMBSTONE: Final = "SELECT digest FROM tombstones WHERE chat = %(chat)s"
+HELD_BY: Final = "SELECT chat FROM chats WHERE holder = %(worker)s AND ready_at IS NOT NULL ORDER BY chat"
+RENEW: Final = f"""
+WITH old AS (SELECT expires_at FROM workers WHERE worker = %(worker)s),
+renewed AS (
+  UPDATE workers SET expires_at = {CLOCK} + %(lease)s WHERE worker = %(worker)s AND expires_at > {CLOCK} RETURNING 1
+)
+SELECT {CLOCK}, (SELECT count(*) FROM renewed), (SELECT expires_at FROM old)
+"""
+START: Final = f"""
+WITH cleared AS (DELETE FROM workers WHERE expires_at < {NOW} - {7 * 24 * 3600 * 10**6} AND worker <> %(worker)s),
+old AS (SELECT expires_at FROM workers WHERE worker = %(worker)s),
+started AS (
+  INSERT INTO workers (worker, expires_at) VALUES (%(worker)s, {CLOCK} + %(lease)s)
+  ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at WHERE workers.expires_at > {CLOCK} RETURNING 1
+)
+SELECT {CLOCK}, (SELECT count(*) FROM started), (SELECT expires_at FROM old)
+"""
+EXPIRE: Final = f"UPDATE workers SET expires_at = least(expires_at, {CLOCK}) WHERE worker = %(worker)s"
+DELETE: Final = f"""
+WITH gone AS (
+  DELETE FROM chats WHERE chat = %(chat)s AND version = %(version)s RETURNING chat, version, digest
+),
+events AS (DELETE FROM chat_events e USING gone WHERE e.chat = gone.chat),
+pieces AS (DELETE FROM segments s USING gone WHERE s.chat = gone.chat),
+partials AS (DELETE FROM chat_partials p USING gone WHERE p.chat = gone.chat),
+stone AS (
+  INSERT INTO tombstones (chat, version, digest, deleted_at, position) SELECT chat, version, digest, {NOW}, 0 FROM gone
+)
+SELECT count(*) FROM gone
+"""
+
+_WANTED: Final = "ready_at IS NOT NULL AND reader_level <= %(level)s AND agent = ANY(%(agents)b::text[])"
+_PASSED_OVER: Final = "FOR NO KEY UPDATE SKIP LOCKED"
+# The holders are walked by the index, one step for each, however many chats they hold.
+FIND_DUE: Final = f"""
+WITH RECURSIVE holders (holder) AS (
+  SELECT min(holder) FROM chats WHERE holder IS NOT NULL AND ready_at IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(c.holder) FROM chats c WHERE c.holder > h.holder AND c.ready_at IS NOT NULL)
+  FROM holders h WHERE h.holder IS NOT NULL
+), dead AS (
+  SELECT holder FROM holders h WHERE holder IS NOT NULL
+  AND NOT EXISTS (SELECT FROM workers w WHERE w.worker = h.holder AND w.expires_at > {NOW})
+), takeovers AS (
+  SELECT chat, 'takeover' AS kind, NOT interrupting AS later, ready_at FROM chats
+  WHERE holder IN (SELECT holder FROM dead) AND status = 'running' AND {_WANTED}
+  ORDER BY later, ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
+), pending AS (
+  SELECT chat, 'pending' AS kind, true AS later, ready_at FROM chats
+  WHERE status = 'pending' AND ready_at <= {NOW} AND {_WANTED}
+  ORDER BY ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
+), expired AS (
+  SELECT chat, 'expired' AS kind, true AS later, ready_at FROM chats
+  WHERE status = 'requires_action' AND ready_at <= {NOW} AND {_WANTED}
+  ORDER BY ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
+)
+SELECT chat, kind FROM (
+  SELECT * FROM takeovers UNION ALL SELECT * FROM pending UNION ALL SELECT * FROM expired
+) due ORDER BY later, ready_at, chat LIMIT %(limit)s
+"""
+
+_DUPLICATE: Final = """duplicate AS (
+  SELECT version, fingerprint FROM chat_events
+  WHERE chat = %(chat)s AND command = ANY(%(commands)b::text[]) AND command_index = 0 ORDER BY version LIMIT 1
+)"""
+_UPDATED: Final = f"""changed AS (
+  UPDATE chats SET ({_WRITTEN_HEADER}) = ROW ({_HEADER_VALUES})
+  WHERE chat = %(chat)s AND version = %(expected)s AND NOT EXISTS (SELECT FROM duplicate) RETURNING 1 AS one
+)"""
+# A deletion under way is seen whole or not at all: before it the chat stands in the way, after it the tombstone.
+_CREATED: Final = f"""changed AS (
+  INSERT INTO chats ({_WRITTEN_HEADER}) SELECT {_HEADER_VALUES}
+  WHERE NOT EXISTS (SELECT FROM chats WHERE chat = %(chat)s)
+  AND NOT EXISTS (SELECT FROM tombstones WHERE chat = %(chat)s)
+  ON CONFLICT DO NOTHING RETURNING 1 AS one
+)"""
+_INSERT_EVENTS: Final = (
+    f"INSERT INTO chat_events ({_WRITTEN_EVENT}, chat, tx) "
+    f"SELECT e.*, %(chat)s::text, pg_current_xact_id() FROM unnest({_EVENT_ARRAYS}) AS e ({_WRITTEN_EVENT})"
+)
+_INSERT_BLOBS: Final = (
+    "INSERT INTO blobs (digest, data) "
+    "SELECT b.* FROM unnest(%(blob_digests)b::text[], %(blob_data)b::bytea[]) AS b (digest, data)"
+)
+_INSERTED: Final = f"inserted AS ({_INSERT_EVENTS}, changed ORDER BY e.version)"
+_BLOBS: Final = f"kept AS ({_INSERT_BLOBS}, changed ON CONFLICT DO NOTHING)"
+_ERASED: Final = """erased AS (
+  UPDATE chat_events t SET content = e.content
+  FROM unnest(%(erased_versions)b::bigint[], %(erased_contents)b::bytea[]) AS e (version, content), changed
+  WHERE t.chat = %(chat)s AND t.version = e.version
+)"""
+_VERSIONS: Final = (
+    "(SELECT version FROM chats WHERE chat = %(chat)s), (SELECT version FROM tombstones WHERE chat = %(chat)s)"
+)
+_SAY: Final = f"""SELECT (SELECT count(*) FROM changed), d.version, d.fingerprint, {_VERSIONS}
+FROM (SELECT 1) one LEFT JOIN duplicate d ON true"""
+RECHECK: Final = f"""
+WITH {_DUPLICATE} SELECT 0, d.version, d.fingerprint, {_VERSIONS} FROM (SELECT 1) one LEFT JOIN duplicate d ON true
+"""
+"""Answers as an append that wrote nothing; for when the append's own snapshot was taken before what stopped it."""
+
+CREATE: Final = f"WITH {_CREATED} SELECT count(*) FROM changed"
+INSERT_EVENTS: Final = f"{_INSERT_EVENTS} ORDER BY e.version"
+INSERT_BLOBS: Final = f"{_INSERT_BLOBS} ON CONFLICT DO NOTHING"
+
+
+def _append(changed: str, *more: str) -> str:
+    return f"WITH {', '.join((_DUPLICATE, changed, _INSERTED, *more))} {_SAY}"
+
+
+_APPENDS: Final = {
+    (creates, blobs, erases): _append(
+        _CREATED if creates else _UPDATED, *([_BLOBS] if blobs else []), *([_ERASED] if erases else [])
+    )
+    for creates in (False, True)
+    for blobs in (False, True)
+    for erases in (False, True)
+}
+
+
+def append_statement(append: Append) -> str:
+    """Return the one statement that writes ``append`` or says why not."""
+    return _APPENDS[append.expected_version == 0, bool(append.blobs), bool(append.erased)]
+
+
+def append_values(append: Append) -> dict[str, Any]:
+    """Return the parameters of :func:`append_statement`, which are those of ``RECHECK`` too."""
+    values = header_values(append.header) | event_values(append.chat, append.events)
+    values["expected"] = append.expected_version
+    values["commands"] = list(new_commands(append.events))
+    if append.blobs:
+        values |= blob_values(append.blobs)
+    if append.erased:
+        values["erased_versions"] = list(append.erased)
+        values["erased_contents"] = list(append.erased.values())
+    return values
+
+
+def header_values(header: Header) -> dict[str, Any]:
+    """Return the parameters of a written header."""
+    return dict(zip(WRITTEN_HEADER_COLUMNS, header_row(header), strict=True))
+
+
+def event_values(chat: str, events: Iterable[NewEvent]) -> dict[str, Any]:
+    """Return the parameters of written events: one list for each column."""
+    columns = zip(*(event_row(event) for event in events), strict=True)
+    values = {f"events_{name}": list(column) for name, column in zip(WRITTEN_EVENT_COLUMNS, columns, strict=True)}
+    return values | {"chat": chat}
+
+
+def blob_values(blobs: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the parameters of written blobs, sorted, so that appends never wait for each other in a ring."""
+    digests = sorted(blobs)
+    return {"blob_digests": digests, "blob_data": [blobs[digest] for digest in digests]}
+
+
+def read_events_statement(*, content: bool) -> str:
+    """Return the statement that reads a range of events."""
+    columns = _EVENT if content else _EVENT.removesuffix("content") + "''::bytea"
+    return (
+        f"SELECT {columns} FROM chat_events WHERE chat = %(chat)s AND version > %(after)s AND version <= %(upto)s "
+        "ORDER BY version LIMIT %(limit)s"
+    )
+
+
+def list_statement(query: ChatQuery) -> tuple[str, dict[str, Any]]:
+    """Return the statement that lists chats, with its parameters."""
+    conditions, values = ["true"], dict[str, Any](limit=max(query.limit, 0))
+    for column, value in (("owner", query.owner), ("agent", query.agent), ("archived", query.archived)):
+        if value is not None:
+            conditions.append(f"{column} = %({column})s")
+            values[column] = value
+    if query.statuses is not None:
+        conditions.append("status = ANY(%(statuses)b::text[])")
+        values["statuses"] = list(query.statuses)
+    if query.labels:
+        conditions.append("labels::jsonb @> %(labels)s::jsonb")
+        values["labels"] = labels_text(query.labels)
+    if query.before is not None:
+        conditions.append("updated_at <= %(before)s AND (updated_at < %(before)s OR chat > %(before_chat)s)")
+        values["before"], values["before_chat"] = query.before
+    where = " AND ".join(conditions)
+    return f"SELECT {_HEADER} FROM chats c WHERE {where} ORDER BY updated_at DESC, chat LIMIT %(limit)s", values
+
+
+def batches(events: Sequence[NewEvent], most_bytes: int = 4_000_000) -> Iterable[Sequence[NewEvent]]:
+    """Cut events into runs of about ``most_bytes`` of payload each, for a whole log to be written in pieces."""
+    batch, size = list[NewEvent](), 0
+    for event in events:
+        batch.append(event)
+        size += 500 + len(event.stored.facts) + len(event.stored.content)
+        if size >= most_bytes:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,326 @@
+"""Chats in a SQLite file: the embedded default.
+
+Owns the two threads with a connection each (one writes, one reads), opening and setting up the file, and hints: those
+of this process at once, those of other processes by polling ``PRAGMA data_version``. What is said to SQLite is in
+``store.sqlite_sql``. Other processes of the machine may use the same file. Database time is the machine's clock.
+"""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Self, TypeVar
+from weakref import WeakValueDictionary
+
+import structlog
+
+from events.envelope import StoredEvent
+from events.ids import ChatId, CommandId, WorkerId
+from store import sqlite_sql as sql
+from store.clock import Clock, wall_clock
+from store.contract import (
+    Append,
+    Appended,
+    AppendResult,
+    ChatQuery,
+    CommandRecord,
+    DueChat,
+    Header,
+    Heartbeat,
+    LoadedHeader,
+    NewEvent,
+)
+from store.errors import StoreUnavailable, Unstorable
+from store.notify import Bus, Subscription
+from store.rules import check_append, check_import, hint_of
+from store.schema import VERSION_TABLE, needs_setup
+from store.shield import outcome
+from store.urls import SqliteUrl, parse_sqlite
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_log = structlog.get_logger("chatfold.store")
+
+_buses: WeakValueDictionary[Path, Bus] = WeakValueDictionary()
+_buses_lock = threading.Lock()
+
+
+def _bus_of(path: Path) -> Bus:
+    """Return the bus that all stores of this process share for one file."""
+    with _buses_lock:
+        return _buses.setdefault(path.resolve(), Bus())
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the driver's errors into the store's."""
+    try:
+        yield
+    except (UnicodeEncodeError, OverflowError, sqlite3.DataError) as error:
+        raise Unstorable(str(error)) from error
+    except sqlite3.Error as error:
+        raise StoreUnavailable(str(error)) from error
+
+
+class _Lane:
+    """One thread with one connection; work is done in the order it was given."""
+
+    def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+
+    def run(
+        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Give work to the thread."""
+
+        def job() -> T:
+            with _translated():
+                if self._connection is None:
+                    self._connection = self._connect()
+                return work(self._connection, *args, **kwargs)
+
+        return asyncio.get_running_loop().run_in_executor(self._pool, job)
+
+    async def close(self) -> None:
+        """Wait for the work under way, close the connection and end the thread."""
+
+        def job() -> None:
+            if self._connection is not None:
+                self._connection.close()
+
+        await outcome(asyncio.get_running_loop().run_in_executor(self._pool, job))
+        self._pool.shutdown()
+
+
+class SqliteStore:
+    """A store in a SQLite file.
+
+    Args:
+        url: ``sqlite:///PATH``, see :class:`store.urls.SqliteUrl` for its settings.
+        clock: Database time, in microseconds UTC.
+
+    Raises:
+        InvalidStoreUrl: The URL is none of that form.
+    """
+
+    def __init__(self, url: str, *, clock: Clock = wall_clock) -> None:
+        self._settings = parse_sqlite(url)
+        self._clock = clock
+        self._lanes: tuple[_Lane, _Lane] | None = None
+        self._poller: asyncio.Task[None] | None = None
+        self._bus = Bus()
+
+    async def __aenter__(self) -> Self:
+        settings = self._settings
+        self._bus = _bus_of(settings.path)
+        lanes = (
+            _Lane("chatfold-write", lambda: _open_for_writing(settings)),
+            _Lane("chatfold-read", lambda: _open_for_reading(settings)),
+        )
+        try:
+            for lane in lanes:
+                await outcome(lane.run(sql.data_version))
+        except BaseException:
+            for lane in lanes:
+                await lane.close()
+            raise
+        self._lanes = lanes
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.wait([self._poller])
+            self._poller = None
+        lanes, self._lanes = self._lanes, None
+        for lane in lanes or ():
+            await lane.close()
+
+    async def now(self) -> int:
+        """See :meth:`store.contract.Store.now`."""
+        self._require_open()
+        return self._clock()
+
+    async def load_header(self, chat: ChatId) -> LoadedHeader | None:
+        """See :meth:`store.contract.Store.load_header`."""
+
+        def load(connection: sqlite3.Connection) -> LoadedHeader | None:
+            return sql.load_header(connection, chat, self._clock())
+
+        return await self._reader.run(load)
+
+    async def read_events(
+        self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
+    ) -> Sequence[StoredEvent]:
+        """See :meth:`store.contract.Store.read_events`."""
+        return await self._reader.run(sql.read_events, chat, after, upto, limit, content=content)
+
+    async def append(self, append: Append) -> AppendResult:
+        """See :meth:`store.contract.Store.append`."""
+        writer = self._writer
+        check_append(append)
+
+        def write(connection: sqlite3.Connection) -> AppendResult:
+            result = sql.append(connection, append)
+            if isinstance(result, Appended):
+                self._publish(append.header)
+            return result
+
+        return await outcome(writer.run(write))
+
+    async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
+        """See :meth:`store.contract.Store.import_chat`."""
+        writer = self._writer
+        check_import(header, events)
+
+        def write(connection: sqlite3.Connection) -> bool:
+            written = sql.import_chat(connection, header, events, blobs)
+            if written:
+                self._publish(header)
+            return written
+
+        return await outcome(writer.run(write))
+
+    async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
+        """See :meth:`store.contract.Store.find_command`."""
+        return await self._reader.run(sql.find_command, chat, command)
+
+    async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
+        """See :meth:`store.contract.Store.list_chats`."""
+        return await self._reader.run(sql.list_chats, query)
+
+    async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """See :meth:`store.contract.Store.get_blobs`."""
+        return await self._reader.run(sql.get_blobs, digests)
+
+    async def delete(self, chat: ChatId, expected_version: int) -> bool:
+        """See :meth:`store.contract.Store.delete`."""
+        return await outcome(self._writer.run(sql.delete, chat, expected_version, self._clock()))
+
+    async def tombstone(self, chat: ChatId) -> bytes | None:
+        """See :meth:`store.contract.Store.tombstone`."""
+        return await self._reader.run(sql.tombstone, chat)
+
+    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+        """See :meth:`store.contract.Store.heartbeat`."""
+
+        def beat(connection: sqlite3.Connection) -> Heartbeat:
+            answer, old_expiry = sql.heartbeat(connection, worker, lease_us, self._clock(), start=start)
+            after = self._clock()
+            if answer.renewed and after >= old_expiry:
+                # The commit came after the old lease's end: who saw it stale then must stay right.
+                sql.expire(connection, worker, after)
+                return Heartbeat(after, renewed=False)
+            return answer
+
+        return await outcome(self._writer.run(beat))
+
+    async def forget_worker(self, worker: WorkerId) -> None:
+        """See :meth:`store.contract.Store.forget_worker`."""
+        await outcome(self._writer.run(sql.expire, worker, self._clock()))
+
+    async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.held_by`."""
+        return await self._reader.run(sql.held_by, worker)
+
+    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+        """See :meth:`store.contract.Store.find_due`."""
+        return await self._reader.run(sql.find_due, agents, reader_level, limit, self._clock())
+
+    def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
+        """See :meth:`store.contract.Store.subscribe`."""
+        return self._subscribe()
+
+    @asynccontextmanager
+    async def _subscribe(self) -> AsyncIterator[Subscription]:
+        writer = self._writer
+        async with self._bus.subscribe() as subscription:
+            if self._poller is None:
+                seen = await writer.run(
+                    lambda connection: (sql.data_version(connection), sql.last_position(connection))
+                )
+                if self._poller is None:
+                    self._poller = asyncio.create_task(self._poll(writer, *seen), name="chatfold-sqlite-poll")
+            yield subscription
+
+    async def _poll(self, writer: _Lane, version: int, position: int) -> None:
+        """Publish what other processes changed. The writing connection is asked: its own commits do not count there."""
+        while True:
+            await asyncio.sleep(self._settings.poll)
+            try:
+                found = await writer.run(sql.data_version)
+                if found != version:
+                    hints, position = await writer.run(sql.changed_since, position, self._clock())
+                    version = found
+                    self._bus.publish(hints)
+            except StoreUnavailable as error:
+                _log.warning("hints_not_read", error=str(error))
+
+    def _publish(self, header: Header) -> None:
+        self._bus.publish([hint_of(header, self._clock())])
+
+    def _require_open(self) -> tuple[_Lane, _Lane]:
+        if self._lanes is None:
+            raise StoreUnavailable("the store is not open")
+        return self._lanes
+
+    @property
+    def _writer(self) -> _Lane:
+        return self._require_open()[0]
+
+    @property
+    def _reader(self) -> _Lane:
+        return self._require_open()[1]
+
+
+def _connect(settings: SqliteUrl) -> sqlite3.Connection:
+    connection = sqlite3.connect(settings.path, timeout=settings.busy_timeout, isolation_level=None)
+    connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
+    return connection
+
+
+def _open_for_writing(settings: SqliteUrl) -> sqlite3.Connection:
+    connection = _connect(settings)
+    try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        row = None
+        if VERSION_TABLE in tables:
+            row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+        if needs_setup(settings.url, None if row is None else row[0], empty=not tables):
+            from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life
+
+            migrate(settings.url)
+        _enter_wal(connection, settings.busy_timeout)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_for_reading(settings: SqliteUrl) -> sqlite3.Connection:
+    connection = _connect(settings)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _enter_wal(connection: sqlite3.Connection, patience: float) -> None:
+    """Switch to a write-ahead log. SQLite does not wait for a lock here when two processes switch at once, so we do."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            if mode != "wal":
+                raise StoreUnavailable(f"SQLite cannot keep a write-ahead log here (journal mode {mode})")
+            return
