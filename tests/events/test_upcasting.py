@@ -1,4 +1,4 @@
-"""Upcasting by deploying: schema 1 writes a log, later releases rename a field, then split one, and read the old log."""
+"""Upcasting by deploying: schema 1 writes a log, later releases rename a field, then split one, and read that log."""
 
 from __future__ import annotations
 

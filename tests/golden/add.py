@@ -1,7 +1,7 @@
 """Writes golden samples that are missing: ``python -m tests.golden.add``.
 
-A sample that exists is never written again. If one is not what the code gives now, the stored form of a release has
-changed: that needs a schema number and an upcast step, and the new form its own sample in the folder of the new release.
+A sample that exists is never written again. If one is not what the code gives now, a release's stored form has
+changed: that needs a schema number and an upcast step, and the new form a sample in the folder of the new release.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def sample_event(event: Event) -> StoredEvent:
 def event_file(stored: StoredEvent) -> bytes:
     """Return a line of a log file with line breaks before facts, content and digest, where the format allows them."""
     line = event_line(stored)
-    for name in (b'"facts":', b'"content":', b'"digest":'):
-        head, mark, rest = line.partition(b"," + name)
-        line = head + mark.replace(b",", b",\n") + rest
+    sections = {"facts": stored.facts, "content": stored.content, "digest": b'"' + stored.digest.hex().encode()}
+    for name, value in sections.items():
+        place = f',"{name}":'.encode() + value
+        line = line.replace(place, place.replace(b",", b",\n", 1))
     return line + b"\n"
 
 

@@ -66,7 +66,9 @@ def message_interrupted() -> Story:
     """A partial answer kept by an interruption, then resumed."""
     story = Story().created("golden-interrupted").started()
     story.add(v.TurnInterrupted(), "running", USER)
-    partial = Message(role="assistant", parts=said("Three"), interrupted=True, step=replace(STEP, finish_reason="unknown"))
+    partial = Message(
+        role="assistant", parts=said("Three"), interrupted=True, step=replace(STEP, finish_reason="unknown")
+    )
     story.add(v.InterruptionFinished(attempt=1, added=(partial,), report=NO_REPORT), "waiting")
     go_on = Message(role="user", visibility="model", parts=said("Go on."))
     return story.add(v.TurnResumed(added=(go_on,)), "pending", USER)
@@ -189,9 +191,7 @@ def attempt_kind() -> Story:
     story.add(v.ContextPersisted(attempt=1, source="workspace", revision="r7", added=(context,)), "running").started()
     story.add(v.StepCommitted(attempt=1, added=(calls(tool("shell")),), report=NO_REPORT), "running")
     key = CallKey("7.0.0")
-    story.add(
-        v.AttemptStarted(attempt=1, kind="tools", decision=decision("D1", "run_tools"), calls=(key,)), "running"
-    )
+    story.add(v.AttemptStarted(attempt=1, kind="tools", decision=decision("D1", "run_tools"), calls=(key,)), "running")
     story.add(v.ToolResultRecorded(attempt=1, result=ToolResultPart(call=key, output=Content("a b c"))), "running")
     story.add(v.StepCommitted(attempt=1, answers=(Answer(call=key),)), "running")
     story.add(v.AttemptStarted(attempt=1, kind="compact", decision=decision("D10", "compact")), "running")

@@ -1,4 +1,4 @@
-"""A log told event by event, for the samples: each event names the status it leads to, the one before gives the source."""
+"""A log told event by event, for the samples: each event names the status it leads to; its source is the last one's."""
 
 from __future__ import annotations
 
