@@ -153,6 +153,8 @@ def _read(tools: _Tools, stored: StoredEvent, registry: Registry, *, bare: bool)
         if envelope.schema == cls.schema:
             event = tools.decoder(cls, bare=bare).decode(stored.facts)
         else:
+            if envelope.schema < 1:
+                raise ValueError(f"schema {envelope.schema}, the first is 1")
             facts = registry.upcast(envelope.type, envelope.schema, _VALUE.decode(stored.facts), _count(stored.content))
             event = msgspec.convert(facts, cls, dec_hook=_bare if bare else tools.fill)
     except _DECODE_ERRORS as error:

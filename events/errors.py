@@ -76,7 +76,7 @@ class LogFileError(EventsError):
 
 
 class DigestMismatch(EventsError):
-    """A log is not as it was written; ``version`` is the first event that something is wrong with, ``why`` says what."""
+    """A log is not as it was written; ``version`` is the first event that is wrong, ``why`` says what about it."""
 
     def __init__(self, version: int, why: str) -> None:
         super().__init__(f"version {version}: {why}")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.digest import GENESIS
 from events.envelope import Envelope, SourceStatus, Status, StoredEvent
@@ -70,7 +70,7 @@ class _EventLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     command: str
     index: int
     facts: Raw
-    content: Raw | None = None
+    content: Raw | UnsetType = UNSET
     digest: str
 
 
@@ -119,7 +119,7 @@ def write_log(
         blobs: Blobs to pack, by digest (hex).
 
     Raises:
-        LogFileError: At the end, where number or last digest of the events, or the number of blobs, are not the header's.
+        LogFileError: At the end, where the events (number, last digest) or the number of blobs are not the header's.
         MalformedEvent: As ``event_line``.
     """
     yield _ENCODER.encode(header) + b"\n"
@@ -152,7 +152,7 @@ def event_line(stored: StoredEvent) -> bytes:
             command=envelope.command,
             index=envelope.index,
             facts=_embedded(stored.facts, where),
-            content=_embedded(stored.content, where) if stored.content else None,
+            content=_embedded(stored.content, where) if stored.content else UNSET,
             digest=stored.digest.hex(),
         )
     )
@@ -179,7 +179,7 @@ def parse_event_line(line: bytes) -> StoredEvent:
         command=CommandId(parsed.command),
         index=parsed.index,
     )
-    content = b"" if parsed.content is None else bytes(parsed.content)
+    content = bytes(parsed.content) if isinstance(parsed.content, Raw) else b""
     return StoredEvent(envelope=envelope, facts=bytes(parsed.facts), content=content, digest=digest)
 
 
@@ -238,7 +238,7 @@ def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -
     except msgspec.ValidationError as error:
         raise LogFileError(name, number, f"not a line of a log: {error}") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        cut = not line.endswith(b"}")
+        cut = line.startswith(b"{") and not line.endswith(b"}")
         raise LogFileError(name, number, "the line is cut off" if cut else f"not JSON: {error}") from None
     except ValueError as error:
         raise LogFileError(name, number, str(error)) from None

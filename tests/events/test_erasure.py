@@ -1,0 +1,111 @@
+"""Which contents a message has: erasing it by its id finds all of them, and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from events.codec import decode
+from events.content import Content
+from events.contentlist import erase_items
+from events.digest import verify_chain
+from events.envelope import StoredEvent
+from events.erasure import content_of_message, content_of_messages
+from events.ids import CallKey, MessageId
+from events.messages import Message, QueuedMessage
+from events.parts import TextPart, ToolCallPart, ToolResultPart
+from events.records import Answer, ApprovalAnswer
+from events.vocabulary import (
+    ChatCreated,
+    CompactionCommitted,
+    MessageSent,
+    MessagesImported,
+    QueuedMessageEdited,
+    ResultsSubmitted,
+    StepCommitted,
+    ToolResultRecorded,
+)
+from tests.events.logs import log_of, text
+
+
+def call(arguments: str) -> ToolCallPart:
+    return ToolCallPart(name="shell", arguments=Content(arguments), provider_call_id="c", runner="local")
+
+
+LOG = log_of(
+    [
+        ChatCreated(
+            chat="chat-1",
+            owner="user-1",
+            agent="a",
+            release="0.1.0",
+            title=Content("A title"),
+            added=(text("B system", "system"),),
+        ),
+        MessageSent(
+            added=(Message(role="user", parts=(TextPart(text=Content("C one")), TextPart(text=Content("C two")))),),
+            queued=(QueuedMessage(message=text("D queued")),),
+        ),
+        QueuedMessageEdited(id=MessageId("2.1"), message=QueuedMessage(message=text("D edited"))),
+        StepCommitted(attempt=1, added=(Message(role="assistant", parts=(call("E arguments"),)),)),
+        ResultsSubmitted(
+            action=1, approvals=(ApprovalAnswer(call=CallKey("4.0.0"), approved=True, arguments=Content("E replaced")),)
+        ),
+        ToolResultRecorded(attempt=1, result=ToolResultPart(call=CallKey("4.0.0"), output=Content("F output"))),
+        StepCommitted(attempt=1, answers=(Answer(call=CallKey("4.0.0")),), added=(text("G after"),)),
+        CompactionCommitted(
+            attempt=2,
+            manual=True,
+            added=(text("H summary"), msgspec.structs.replace(text("C one again"), origin=MessageId("2.0"))),
+        ),
+        MessagesImported(added=(msgspec.structs.replace(text("I imported"), origin=MessageId("2.0")),)),
+    ]
+).events
+
+
+def values(log: list[StoredEvent]) -> str:
+    return "".join(repr(stored.content) for stored in log)
+
+
+@pytest.mark.parametrize(
+    ("version", "index", "places"), [(1, 0, (0,)), (2, 0, (0, 1)), (2, 1, (2,)), (7, 0, ()), (7, 1, (0,)), (8, 1, (1,))]
+)
+def test_places_of_a_message_in_its_event(version: int, index: int, places: tuple[int, ...]) -> None:
+    assert content_of_message(LOG[version - 1], index) == places
+
+
+@pytest.mark.parametrize(("version", "index"), [(1, 1), (2, -1), (3, 0), (6, 0)])
+def test_a_message_that_the_event_did_not_create(version: int, index: int) -> None:
+    with pytest.raises(IndexError):
+        content_of_message(LOG[version - 1], index)
+
+
+@pytest.mark.parametrize(
+    ("message", "letter", "versions"),
+    [
+        ("1.0", "B", [1]),
+        ("2.0", "C", [2, 8]),
+        ("2.1", "D", [2, 3]),
+        ("4.0", "E", [4, 5]),
+        ("7.0", "F", [6]),
+        ("7.1", "G", [7]),
+        ("8.0", "H", [8]),
+        ("9.0", "I", [9]),
+    ],
+)
+def test_all_that_a_message_said_is_found_and_nothing_else(message: str, letter: str, versions: list[int]) -> None:
+    found = content_of_messages(LOG, [MessageId(message)])
+    assert list(found) == versions
+    erased = list(LOG)
+    for version, places in found.items():
+        stored = LOG[version - 1]
+        erased[version - 1] = msgspec.structs.replace(stored, content=erase_items(stored.content, places))
+    assert f'"v":"{letter} ' not in values(erased)
+    for other in "ABCDEFGHI".replace(letter, ""):
+        assert values(erased).count(f'"v":"{other} ') == values(LOG).count(f'"v":"{other} ') > 0
+    assert verify_chain(erased) == LOG[-1].digest
+    assert [decode(stored, content=False) for stored in erased] == [decode(stored, content=False) for stored in LOG]
+
+
+def test_ids_that_do_not_exist_find_nothing() -> None:
+    assert content_of_messages(LOG, [MessageId("2.7"), MessageId("99.0")]) == {}
