@@ -7,7 +7,7 @@ module imports the SDK.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from anthropic import AsyncAnthropic, CredentialsError
@@ -78,7 +78,7 @@ class AnthropicProvider:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Call the model once; see the contract.
 
         Raises:

@@ -6,7 +6,7 @@ Owns playing a script's turns as streams. The vocabulary of scripts stands in ``
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import Final
 
 import anyio
@@ -77,7 +77,7 @@ class ScriptedProvider:
     async def close(self) -> None:
         """Close nothing: there is no connection."""
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Answer with the script's next turn; see the contract.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeAlias
 
 from chatfold.testing.servers import AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer, Reply
@@ -100,11 +100,12 @@ class Conversation:
         """Let the model answer, all of it or the first parts only, and keep what came."""
         assembler = Assembler(TOOLS)
         count = 0
-        async for part in self.provider.stream(self.request()):
-            assembler.add(part, count)
-            count += 1
-            if count == stop_after:
-                break
+        async with aclosing(self.provider.stream(self.request())) as stream:
+            async for part in stream:
+                assembler.add(part, count)
+                count += 1
+                if count == stop_after:
+                    break
         interrupted = assembler.finish is None
         identity = MessageId(f"{len(self.items) + 1}.0")
         parts = assembler.parts(identity, interrupted=interrupted)
