@@ -90,7 +90,7 @@ class Assembler:
                 return self._block(CallBlock(), part.block).take(part)
             case ProviderResult():
                 output, repaired = clean_json(part.output, "$.output")
-                self._blocks[part.block] = ResultBlock(part.call_id, output, part.is_error, part.metadata, repaired, at)
+                self._blocks[part.block] = ResultBlock(part, output, repaired, at)
                 return (part,)
             case SourceFound():
                 url, title = clean_text(part.url)[0], clean_text(part.title or "")[0]

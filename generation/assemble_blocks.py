@@ -8,6 +8,7 @@ from events.content import Json
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
+    ProviderResult,
     ReasoningDelta,
     ReasoningEnd,
     StreamPart,
@@ -20,7 +21,7 @@ from generation.repair import SurrogateJoiner, clean_arguments
 class Block:
     """A block of an answer."""
 
-    def flush(self, number: int) -> Iterable[StreamPart]:  # noqa: ARG002 -- blocks without text have nothing to flush
+    def flush(self, number: int) -> Iterable[StreamPart]:
         """End the block's text where its stream did not; return what may be shown of that."""
         return ()
 
@@ -159,17 +160,15 @@ class ResultBlock(Block):
 
     def __init__(
         self,
-        call_id: str,
+        part: ProviderResult,
         output: Json,
-        is_error: bool,  # noqa: FBT001 -- made in one place
-        metadata: Json,
         repaired: tuple[str, ...],
         at: int | None,
     ) -> None:
-        self.call_id = call_id
+        self.call_id = part.call_id
         self.output = output
-        self.is_error = is_error
-        self.metadata = metadata
+        self.is_error = part.is_error
+        self.metadata = part.metadata
         self.repaired = repaired
         self.at = at
 

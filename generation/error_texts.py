@@ -60,6 +60,7 @@ _TERMINAL: Final = {
 }
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE)
+_BARE: Final = re.compile(r"error code: \d+", re.IGNORECASE)
 _SECRETS: Final = (
     re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|key|tok|ghp|gho|xox[a-z])[-_][^\s'\",.)]{4,}"),
@@ -122,7 +123,7 @@ def detail_of(body: Json, text: str, *, auth: bool) -> str | None:
     if structured:
         return cut(redact(structured)) or None
     raw = text.strip()
-    if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<"):
+    if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<") or _BARE.fullmatch(raw):
         return None
     return cut(redact(raw)) or None
 

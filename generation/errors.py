@@ -77,3 +77,12 @@ class UnknownModel(GenerationError, ValueError):
         super().__init__(f"model {reference!r}: {why}")
         self.reference = reference
         self.why = why
+
+
+class MissingExtra(GenerationError, ImportError):
+    """A provider's SDK is not installed; the message says how to install it."""
+
+    def __init__(self, provider: str, extra: str) -> None:
+        super().__init__(f"provider {provider!r} needs its SDK: pip install 'chatfold[{extra}]'")
+        self.provider = provider
+        self.extra = extra

@@ -7,10 +7,10 @@ module imports the SDK.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, CredentialsError
 
 from events.content import Json
 from events.messages import FinishReason, Usage
@@ -60,8 +60,13 @@ class AnthropicProvider:
         timeout: float = 600.0,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
-        self._client: Final = AsyncAnthropic(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
         self._clock: Final = clock
+        self._keyless = ""
+        self._client: AsyncAnthropic | None = None
+        try:
+            self._client = AsyncAnthropic(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+        except CredentialsError as exc:  # reported by each call, as a missing key is
+            self._keyless = str(exc)
 
     @property
     def name(self) -> str:
@@ -70,17 +75,18 @@ class AnthropicProvider:
 
     async def close(self) -> None:
         """Close connections."""
-        await self._client.close()
+        if self._client is not None:
+            await self._client.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Call the model once; see the contract.
 
         Raises:
             ProviderError: The call failed.
         """
         client = self._client
-        if not (client.api_key or client.auth_token or client.credentials):
-            raise missing_key(NAME)
+        if client is None or not (client.api_key or client.auth_token or client.credentials):
+            raise missing_key(NAME, self._keyless)
         reader = _Reader(request.model)
         async with classified(NAME, self._clock):
             payload = body(request)

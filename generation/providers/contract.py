@@ -6,7 +6,7 @@ Cancelling the task that iterates a stream closes the connection.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -117,8 +117,10 @@ class Provider(Protocol):
         """The provider's name in model references: ``anthropic``, ``openai``, ``openai-chat``, ``scripted``."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Call the model once and yield its parts as they come; blocks are numbered in the order of the answer's parts.
+
+        Whoever stops before the end closes the generator (``contextlib.aclosing``), and so the connection.
 
         Raises:
             generation.errors.ProviderError: The call failed; carries the classified error.

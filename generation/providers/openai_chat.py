@@ -6,7 +6,7 @@ of their own. Owns reading the stream; what is sent is made in ``openai_wire``. 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Final
 
 from openai import AsyncStream
@@ -85,7 +85,7 @@ class OpenAIChatProvider:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Call the model once; see the contract.
 
         Raises:

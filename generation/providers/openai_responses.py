@@ -7,7 +7,7 @@ the SDK.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from events.content import Json
@@ -65,7 +65,7 @@ class OpenAIResponsesProvider:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart | UsageSoFar]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         """Call the model once; see the contract.
 
         Raises:

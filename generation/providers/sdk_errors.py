@@ -15,7 +15,7 @@ from typing import Any
 
 from events.content import Json
 from generation.classify import ErrorFacts, Transport, classify
-from generation.error_texts import message_for
+from generation.error_texts import cut, message_for, redact
 from generation.errors import ClassifiedError, ProviderError
 
 MAX_BODY = 64 * 1024
@@ -33,12 +33,13 @@ def stream_closed(provider: str) -> ProviderError:
     return ProviderError(classify(facts, 0))
 
 
-def missing_key(provider: str) -> ProviderError:
-    """Return the error of a call without credentials."""
+def missing_key(provider: str, why: str = "") -> ProviderError:
+    """Return the error of a call without credentials; ``why`` is what the SDK says about them."""
     return ProviderError(
         ClassifiedError(
             kind="missing_key",
             message=message_for("missing_key", provider, retryable=False, status=None),
+            detail=cut(redact(why)) or None,
             provider=provider,
         )
     )

@@ -1,0 +1,101 @@
+"""What a scripted model answers: the vocabulary of scripts. No I/O.
+
+How a turn is played is the business of ``scripted``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from events.content import Json
+from events.messages import FinishReason, Usage
+from generation.errors import ClassifiedError
+from generation.prompt_types import ModelRequest
+
+CHUNK: Final = 12
+"""Characters of a delta where a step does not say."""
+
+
+class Waitable(Protocol):
+    """Something to wait for: an ``asyncio.Event``, an ``anyio.Event``, or a gate of one's own."""
+
+    async def wait(self) -> object:
+        """Return once it has happened."""
+        ...
+
+
+class Say(Struct, frozen=True):
+    """Text, in deltas of ``chunk`` characters."""
+
+    text: str
+    chunk: int = CHUNK
+
+
+class Think(Struct, frozen=True):
+    """Reasoning, in deltas of ``chunk`` characters; ``metadata`` is wanted back with it."""
+
+    text: str
+    chunk: int = CHUNK
+    metadata: dict[str, Json] | None = None
+    redacted: bool = False
+
+
+class UseTool(Struct, frozen=True):
+    """A tool call. ``arguments`` as a text are sent as they are, so that broken JSON can be scripted.
+
+    Without an ``id`` the call gets one that no call of the conversation has.
+    """
+
+    name: str
+    arguments: dict[str, Json] | str = {}
+    id: str | None = None
+    chunk: int = CHUNK
+
+
+class Wait(Struct, frozen=True):
+    """Stop here until ``until`` has happened; ``reached`` is called first, so that a test knows when."""
+
+    until: Waitable
+    reached: Callable[[], object] | None = None
+
+
+class Fail(Struct, frozen=True):
+    """Fail here."""
+
+    error: ClassifiedError
+
+
+class Cut(Struct, frozen=True):
+    """End the stream here without its last part, as a connection that breaks does."""
+
+
+Step: TypeAlias = Say | Think | UseTool | Wait | Fail | Cut
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One answer.
+
+    Attributes:
+        steps: What happens, in order.
+        finish: Why the model stops; None: ``tool_calls`` where there are calls, else ``stop``.
+        usage: Tokens; None: counted from the request's and the answer's lengths.
+        explanation: What a model that refuses says about it.
+    """
+
+    steps: tuple[Step, ...]
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    explanation: str | None = None
+
+
+def turn(*steps: Step | str, finish: FinishReason | None = None, usage: Usage | None = None) -> Turn:
+    """Return a turn of ``steps``; a string stands for a :class:`Say`."""
+    return Turn(steps=tuple(Say(step) if isinstance(step, str) else step for step in steps), finish=finish, usage=usage)
+
+
+ScriptFunction: TypeAlias = Callable[[ModelRequest], Turn | str]
+Script: TypeAlias = Sequence[Turn | str] | ScriptFunction
+"""Turns that are used up in order, or a function of the request; a string stands for a turn that says it."""
