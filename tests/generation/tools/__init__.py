@@ -1,0 +1,1 @@
+"""Tests of declaring and running tools."""
