@@ -111,8 +111,8 @@ class AnthropicServer(LoopbackServer):
         self,
         request: RecordedRequest,
         fail: Fail,
-        plan: Plan,  # noqa: ARG002 -- the error stands alone
-        sent: int,  # noqa: ARG002 -- events have no numbers
+        plan: Plan,
+        sent: int,
     ) -> list[Frame]:
         """An `error` event ends the stream."""
         return [sse(self.error_body(request, fail), "error")]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from chatfold.testing.servers.checks import RequestRefused, Shape, first_error
+from chatfold.testing.servers.checks import STRING_BRANCHES, RequestRefused, Shape, first_error
 from chatfold.testing.servers.recording import Json, RecordedRequest
 from chatfold.testing.servers.script import Fail
 
@@ -37,8 +37,10 @@ _LIMITS = {
         "empty_string",
     ),
     "string_too_long": (
-        "string too long. Expected a string with maximum length {max_length}, but got a string with length {size} "
-        "instead.",
+        (
+            "string too long. Expected a string with maximum length {max_length}, but got a string with length {size} "
+            "instead."
+        ),
         "string_above_max_length",
     ),
     "string_pattern_mismatch": (
@@ -66,7 +68,7 @@ def check_key(request: RecordedRequest) -> None:
     Raises:
         RequestRefused: There is none.
     """
-    if not request.headers.get("authorization", "").removeprefix("Bearer").strip():
+    if not request.headers.get("authorization", "").startswith("Bearer "):
         message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth."
         raise invalid(message, status=401)
 
@@ -128,7 +130,7 @@ def _param(steps: Sequence[int | str]) -> str:
     for step in steps:
         if isinstance(step, int):
             name += f"[{step}]"
-        elif not (step.startswith(("<", "list[")) or step == "str"):
+        elif not (step.startswith(("<", "list[")) or step in STRING_BRANCHES):
             name += f".{step}" if name else step
     return name
 
