@@ -1,4 +1,4 @@
-"""What the servers send, byte by byte: it validates against the SDKs' types, and the events come in the services' order.
+"""What the servers send, byte by byte: it validates against the SDKs' types, events come in the services' order.
 
 The SDKs build their objects without validation; here pydantic validates them, and no field may be unknown to them.
 """
