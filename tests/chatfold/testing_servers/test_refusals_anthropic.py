@@ -59,6 +59,20 @@ BODIES: list[tuple[str, Json, str]] = [
         {"thinking": {"type": "enabled", "budget_tokens": 2000}},
         "`max_tokens` must be greater than `thinking.budget_tokens`",
     ),
+    (
+        "union on top of a schema",
+        {"tools": [{"name": "add", "input_schema": {**SCHEMA, "anyOf": []}}]},
+        "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
+    ),
+    (
+        "no thinking at the start of the turn",
+        {
+            "thinking": {"type": "enabled", "budget_tokens": 1024},
+            "max_tokens": 2000,
+            "messages": [USER, call("a"), result("a")],
+        },
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+    ),
     ("small budget", {"thinking": {"type": "enabled", "budget_tokens": 9}}, "greater than or equal to 1024"),
     ("cache", {"system": [text("a", cache_control={"type": "ephemeral"})] * 5}, "A maximum of 4 blocks"),
 ]

@@ -43,6 +43,13 @@ BODIES: list[tuple[str, Json, str, str | None]] = [
     ("required is null", tool(parameters={**SCHEMA, "required": None}), "None is not of type 'array'", None),
     ("no object", tool(parameters={}), "schema must be a JSON Schema of 'type: \"object\"'", None),
     ("no properties", tool(parameters={"type": "object"}), "object schema missing properties", None),
+    ("union on top", tool(parameters={**SCHEMA, "anyOf": []}), "'anyOf'/'allOf'/'enum'/'not' at the top level", None),
+    (
+        "array without items",
+        tool(parameters={"type": "object", "properties": {"a": {"type": "array"}}}),
+        "In context=('properties', 'a'), array schema missing items.",
+        None,
+    ),
     ("not strict", tool(strict=True), "'additionalProperties' is required", "tools[0].function.parameters"),
     (
         "not all required",

@@ -51,6 +51,13 @@ BODIES: list[tuple[str, Json, str, str | None]] = [
     ("name", tool(name="a b"), "does not match pattern", "tools[0].name"),
     ("same name twice", {"tools": tool()["tools"] * 2}, "Duplicate tool name 'add'", "tools[1].name"),
     ("required is null", tool(parameters={**SCHEMA, "required": None}), "None is not of type 'array'", None),
+    ("union on top", tool(parameters={**SCHEMA, "anyOf": []}), "'anyOf'/'allOf'/'enum'/'not' at the top level", None),
+    (
+        "array without items",
+        tool(parameters={"type": "object", "properties": {"a": {"type": "array"}}}),
+        "In context=('properties', 'a'), array schema missing items.",
+        None,
+    ),
     ("not strict", tool(strict=True), "'additionalProperties' is required", "tools[0].parameters"),
     ("choice without tools", {"tool_choice": "required"}, "must be specified with 'tools'", "tool_choice"),
     ("other choice", {**tool(), "tool_choice": {"type": "function", "name": "x"}}, "Tool choice 'x' not found", None),
