@@ -73,6 +73,8 @@ def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_pre
         after = turns[position + 1] if position + 1 < len(turns) else None
         _check_results(turn, before)
         _check_calls(turn, after)
+    if request.thinking is not None and request.thinking.type == "enabled":
+        _check_starts_with_thinking([turn for turn in turns if turn.role == "assistant"])
     _check_cache(request)
 
 
@@ -142,6 +144,20 @@ def _check_ids(turns: list[_Turn]) -> None:
     ids = [block.id for turn in turns for _, block in turn.blocks if isinstance(block, ToolUse)]
     if len(ids) != len(set(ids)):
         _refuse("messages: `tool_use` ids must be unique")
+
+
+def _check_starts_with_thinking(answers: list[_Turn]) -> None:
+    """With a budget for thinking, a turn that goes on after calls must have begun with thinking."""
+    blocks = answers[-1].blocks if answers else []
+    if not any(isinstance(block, ToolUse) for _, block in blocks):
+        return
+    place, first = blocks[0]
+    if not isinstance(first, Thinking | RedactedThinking):
+        _refuse(
+            f"{place}.type: Expected `thinking` or `redacted_thinking`, but found `{first.type}`. When `thinking` is "
+            "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of "
+            "`tool_use` and `tool_result` blocks). To avoid this requirement, disable `thinking`."
+        )
 
 
 def _check_calls(turn: _Turn, after: _Turn | None) -> None:

@@ -111,8 +111,8 @@ class AnthropicServer(LoopbackServer):
         self,
         request: RecordedRequest,
         fail: Fail,
-        plan: Plan,  # noqa: ARG002 -- the error stands alone
-        sent: int,  # noqa: ARG002 -- events have no numbers
+        plan: Plan,
+        sent: int,
     ) -> list[Frame]:
         """An `error` event ends the stream."""
         return [sse(self.error_body(request, fail), "error")]
@@ -139,6 +139,10 @@ def _check_options(body: MessagesRequest) -> None:
     names = [tool.name for tool in body.tools or []]
     choice, thinking = body.tool_choice, body.thinking
     message = ""
+    for index, tool in enumerate(body.tools or []):
+        if not {"oneOf", "allOf", "anyOf"}.isdisjoint(tool.input_schema.model_extra or ()):
+            message = f"tools.{index}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+            raise RequestRefused(message)
     if len(names) != len(set(names)):
         message = "tools: Tool names must be unique."
     elif choice is not None and choice.type == "tool" and choice.name not in names:

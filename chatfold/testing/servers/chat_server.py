@@ -53,7 +53,7 @@ class OpenAIChatServer(LoopbackServer):
         usage = options.get("include_usage") is True
         return Plan(chat_emit.chunks(answer, parts, response_id, model, include_usage=usage), {})
 
-    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:  # noqa: ARG002 -- OpenAI names no request
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:
         """The service's error JSON."""
         return {"error": error_object(fail)}
 
@@ -61,8 +61,8 @@ class OpenAIChatServer(LoopbackServer):
         self,
         request: RecordedRequest,
         fail: Fail,
-        plan: Plan,  # noqa: ARG002 -- the error stands alone
-        sent: int,  # noqa: ARG002 -- events have no numbers
+        plan: Plan,
+        sent: int,
     ) -> list[Frame]:
         """A chunk that holds the error, then [DONE]."""
         return [sse(self.error_body(request, fail)), chat_emit.DONE]

@@ -6,7 +6,11 @@ Owns no rule of any service. The shapes are strict and refuse unknown fields, as
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-__all__ = ["RequestRefused", "Shape", "first_error"]
+__all__ = ["STRING_BRANCHES", "RequestRefused", "Shape", "first_error"]
+
+
+STRING_BRANCHES = frozenset({"str", "constrained-str"})
+"""What pydantic adds to a place to say that the string branch of a union was meant."""
 
 
 class RequestRefused(Exception):
@@ -47,7 +51,8 @@ class Shape(BaseModel):
 def first_error(error: ValidationError) -> ErrorDetails:
     """The error that a service would name.
 
-    Where a string or a list may stand, pydantic reports both branches; the list's errors tell more.
+    Where a string or a list may stand, pydantic reports both branches; that it is no string tells the least.
     """
     errors = error.errors()
-    return next((entry for entry in errors if entry["loc"][-1:] != ("str",)), errors[0])
+    useful = (entry for entry in errors if entry["type"] != "string_type" or entry["loc"][-1] not in STRING_BRANCHES)
+    return next(useful, errors[0])

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from chatfold.testing.servers.checks import RequestRefused, Shape, first_error
+from chatfold.testing.servers.checks import STRING_BRANCHES, RequestRefused, Shape, first_error
 from chatfold.testing.servers.recording import Json, RecordedRequest
 from chatfold.testing.servers.script import Fail
 
@@ -37,8 +37,10 @@ _LIMITS = {
         "empty_string",
     ),
     "string_too_long": (
-        "string too long. Expected a string with maximum length {max_length}, but got a string with length {size} "
-        "instead.",
+        (
+            "string too long. Expected a string with maximum length {max_length}, but got a string with length {size} "
+            "instead."
+        ),
         "string_above_max_length",
     ),
     "string_pattern_mismatch": (
@@ -51,6 +53,7 @@ _LIMITS = {
     ),
 }
 """OpenAI's words and code for what pydantic calls a limit; the names in braces are pydantic's."""
+_NOT_ON_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
 _TYPES = {500: "server_error", 503: "server_error", 429: "requests"}
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 500: "server_error", 503: "server_error"}
 
@@ -66,7 +69,7 @@ def check_key(request: RecordedRequest) -> None:
     Raises:
         RequestRefused: There is none.
     """
-    if not request.headers.get("authorization", "").removeprefix("Bearer").strip():
+    if not request.headers.get("authorization", "").startswith("Bearer "):
         message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth."
         raise invalid(message, status=401)
 
@@ -128,7 +131,7 @@ def _param(steps: Sequence[int | str]) -> str:
     for step in steps:
         if isinstance(step, int):
             name += f"[{step}]"
-        elif not (step.startswith(("<", "list[")) or step == "str"):
+        elif not (step.startswith(("<", "list[")) or step in STRING_BRANCHES):
             name += f".{step}" if name else step
     return name
 
@@ -163,10 +166,14 @@ def check_schema(name: str, schema: Json | None, param: str, *, strict: bool) ->
     if schema.get("type") != "object":
         kind = "None" if schema.get("type") is None else str(schema["type"])
         problem = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+    elif not _NOT_ON_TOP.isdisjoint(schema):
+        problem = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
     elif not isinstance(schema.get("properties"), dict):
         problem = "In context=(), object schema missing properties."
     elif "required" in schema and not isinstance(schema["required"], list):
         problem = f"{schema['required']!r} is not of type 'array'."
+    elif (place := _array_without_items(schema, ())) is not None:
+        problem = f"In context={place!r}, array schema missing items."
     elif strict and schema.get("additionalProperties") is not False:
         problem = "In context=(), 'additionalProperties' is required to be supplied and to be false."
     elif strict and set(schema["properties"]) != set(schema.get("required", [])):
@@ -176,3 +183,15 @@ def check_schema(name: str, schema: Json | None, param: str, *, strict: bool) ->
     if problem:
         message = f"Invalid schema for function '{name}': {problem}"
         raise invalid(message, param, "invalid_function_parameters")
+
+
+def _array_without_items(schema: object, place: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Where the schema has an array that does not say what it holds."""
+    if not isinstance(schema, dict):
+        return None
+    if schema.get("type") == "array" and "items" not in schema:
+        return place
+    inner = [(("properties", name), child) for name, child in (schema.get("properties") or {}).items()]
+    inner += [(("items",), schema.get("items"))]
+    found = (_array_without_items(child, (*place, *steps)) for steps, child in inner)
+    return next((deeper for deeper in found if deeper is not None), None)

@@ -63,7 +63,7 @@ def _item_events(answer: Answer, item: Json, index: int) -> Iterator[Event]:
         case "function_call":
             for piece in cut(item["arguments"], answer):
                 yield "response.function_call_arguments.delta", {**inner, "delta": piece}, True
-            done = {**inner, "name": item["name"], "arguments": item["arguments"]}
+            done = {**inner, "arguments": item["arguments"]}
             yield "response.function_call_arguments.done", done, False
         case _:
             for nth, part in enumerate(item["content"]):

@@ -78,7 +78,7 @@ class OpenAIResponsesServer(LoopbackServer):
         frames = responses_events.events(request.body, answer, response_id, items) if request.stream else []
         return Plan(frames, body)
 
-    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:  # noqa: ARG002 -- OpenAI names no request
+    def error_body(self, request: RecordedRequest, fail: Fail) -> Json:
         """The service's error JSON."""
         return {"error": error_object(fail)}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from chatfold.testing.servers import Answer, Reasoning, Refusal, Text, ToolCall, Usage
+from chatfold.testing.servers import Answer, Part, Reasoning, Refusal, Stop, Text, ToolCall, Usage
 from tests.chatfold.testing_servers.kits import KITS, Kit
 
 pytestmark = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.name)
@@ -36,7 +36,12 @@ async def test_text(kit: Kit, stream: bool) -> None:
 
 @STREAM
 async def test_reasoning_text_and_calls(kit: Kit, stream: bool) -> None:
-    parts = [Reasoning("Let me see."), Text("I add."), ToolCall("add", {"a": 1, "b": 2}), ToolCall("now", id="call_x")]
+    parts: list[Part] = [
+        Reasoning("Let me see."),
+        Text("I add."),
+        ToolCall("add", {"a": 1, "b": 2}),
+        ToolCall("now", id="call_x"),
+    ]
     usage = Usage(input=7, output=11, cache_read=5, cache_write=3, reasoning=2)
     async with kit.server([Answer(parts, usage=usage, id="answer_1", model="other")]) as server:
         heard = await kit.ask(server, stream=stream)
@@ -52,7 +57,7 @@ async def test_reasoning_text_and_calls(kit: Kit, stream: bool) -> None:
 
 @STREAM
 @pytest.mark.parametrize("stop", ["end", "tool_calls", "max_tokens", "content_filter"])
-async def test_stops(kit: Kit, stream: bool, stop: str) -> None:
+async def test_stops(kit: Kit, stream: bool, stop: Stop) -> None:
     async with kit.server([Answer("So far", stop=stop)]) as server:
         heard = await kit.ask(server, stream=stream)
     assert heard.stop == STOPS[kit.name][stop]

@@ -1,11 +1,12 @@
-"""When answers come and how they break off: gates, stalls, delays, cuts, failures in the middle, clients that hang up."""
+"""When answers come and how they break off: gates, stalls, delays, cuts, failures, clients that hang up."""
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 
-from chatfold.testing.servers import Answer, Drop, Fail, Gate, Text, ToolCall
+from chatfold.testing.servers import Answer, Drop, Fail, Gate, Part, Text, ToolCall
 from tests.chatfold.testing_servers.kits import KITS, Heard, Kit
 
 pytestmark = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.name)
@@ -34,7 +35,7 @@ async def test_a_gate_after_some_chunks(kit: Kit, position: int) -> None:
         asking = asyncio.create_task(kit.ask(server, heard=heard))
         await gate.reached()
         expected = min(position, 3)
-        await _until(lambda: len(heard.pieces) == expected)
+        await _until(lambda: len(heard.pieces) == expected, heard)
         assert heard.stop is None
         gate.release()
         assert (await asking).text == TWELVE
@@ -43,13 +44,13 @@ async def test_a_gate_after_some_chunks(kit: Kit, position: int) -> None:
 
 async def test_chunks_are_counted_across_parts(kit: Kit) -> None:
     gate, heard = Gate(), Heard()
-    parts = [Text("abcd"), ToolCall("add", '{"a":1}')]
+    parts: list[Part] = [Text("abcd"), ToolCall("add", '{"a":1}')]
     async with kit.server([Answer(parts, chunk_size=4, gate=gate, gate_after=2)]) as server:
         asking = asyncio.create_task(kit.ask(server, heard=heard))
         await gate.reached()
-        await _until(lambda: heard.pieces == ["abcd", '{"a"'])
+        await _until(lambda: heard.pieces == ["abcd", '{"a"'], heard)
         gate.release()
-        assert list((await asking).calls.values())[0][0] == "add"
+        assert [name for name, _ in (await asking).calls.values()] == ["add"]
 
 
 async def test_a_stall_keeps_the_connection_until_released(kit: Kit) -> None:
@@ -57,7 +58,7 @@ async def test_a_stall_keeps_the_connection_until_released(kit: Kit) -> None:
     async with kit.server([answer]) as server:
         asking = asyncio.create_task(kit.ask(server, heard=heard))
         await answer.stall.reached()
-        await _until(lambda: heard.pieces == ["abcd"])
+        await _until(lambda: heard.pieces == ["abcd"], heard)
         assert not asking.done()
         answer.stall.release()
         assert (await asking).text == TWELVE
@@ -143,8 +144,14 @@ async def test_one_client_asks_twice_over_one_connection(kit: Kit) -> None:
             assert heard.text == expected or "".join(heard.pieces) == expected
 
 
-async def _until(condition: object) -> None:
-    """Let the client read what is on its way; the test's own timeout is the limit."""
-    assert callable(condition)
+async def _until(condition: Callable[[], bool], heard: Heard) -> None:
+    """Wait until the client has read what is on its way; the test's own timeout is the limit."""
+    read = asyncio.Event()
+
+    async def on_piece() -> None:
+        read.set()
+
+    heard.on_piece = on_piece
     while not condition():
-        await asyncio.sleep(0.001)
+        read.clear()
+        await read.wait()
