@@ -14,7 +14,17 @@ import pytest
 
 from tests.meta.source import ROOT, files_of_product, module_name, shown, syntax
 
-PURE_GENERATION: Final = {"budget", "decide", "decision", "errors", "policy", "prompt", "retry", "sanitize"}
+PURE_GENERATION: Final = {
+    "budget",
+    "decide",
+    "decision",
+    "errors",
+    "policy",
+    "prompt",
+    "prompt_types",
+    "retry",
+    "sanitize",
+}
 
 ALLOWED: Final = {
     "__future__", "abc", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses", "decimal",
