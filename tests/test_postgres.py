@@ -55,7 +55,7 @@ def test_it_is_the_release_that_the_engine_is_tested_on(
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder for a server of the test's own; its path is short, since the name of a socket has to be."""
-    folder = Path(tempfile.mkdtemp(dir=os.environ["CHATFOLD_TESTS_RUNTIME"]))
+    folder = Path(tempfile.mkdtemp(dir=os.environ["TESTS_OF_CHATFOLD"]))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
