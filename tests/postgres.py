@@ -1,12 +1,17 @@
 """A real PostgreSQL for tests, from a wheel: started once, shared by the workers of xdist, gone at the end.
 
-Owns the server's life and the making of databases. Fixtures over it are in `tests.conftest`.
+Owns the server's life, the making of databases, and cleaning up after test sessions that were killed. Fixtures over it
+are in `tests.conftest`.
 """
 
 import fcntl
 import os
+import shutil
+import signal
+import subprocess
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +19,8 @@ from typing import Final, Self
 
 import psycopg
 from psycopg import sql
+
+_OWNER: Final = "owner"  # holds the process id of the test session that a folder belongs to
 
 # No test cuts the machine's power, so what guards against that only costs. Many pools are open at once.
 _TUNING: Final = """
@@ -86,3 +93,40 @@ def _lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def claim(folder: Path) -> None:
+    """Note that the folder belongs to the test session of this process."""
+    (folder / _OWNER).write_text(str(os.getpid()))
+
+
+def sweep(folders: Iterable[Path]) -> None:
+    """Stop the servers and remove the folders of test sessions whose process is gone."""
+    for folder in folders:
+        owner = folder / _OWNER
+        if owner.is_file() and (text := owner.read_text()) and not _arguments(int(text)):
+            stop_left_over(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop_left_over(folder: Path) -> None:
+    """Stop the folder's server if one still runs: a process that was killed did not leave, and nobody was the last."""
+    data = folder / "pg"
+    try:
+        pid = int((data / "postmaster.pid").read_text().partition("\n")[0])
+    except (FileNotFoundError, ValueError):
+        return
+    # The number may belong to another process by now.
+    if str(data.resolve()) in _arguments(pid):
+        os.kill(pid, signal.SIGQUIT)
+        deadline = time.monotonic() + 10
+        while (data / "postmaster.pid").exists() and _arguments(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _arguments(pid: int) -> str:
+    """Give the command line of a running process, "" if there is none of that number."""
+    done = subprocess.run(
+        ["ps", "-ww", "-p", str(pid), "-o", "stat=,args="], capture_output=True, text=True, check=False
+    )
+    return "" if done.stdout.startswith("Z") else done.stdout.strip()

@@ -28,7 +28,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 import chatfold
 chatfold._HOMES["Probe"] = "chatfold._lazy"
 try:
-    chatfold.Probe
+    {use}
 except ImportError as error:
     print(json.dumps([type(error).__name__, str(error), error.name, error.path]))
 except AttributeError:
@@ -43,11 +43,11 @@ class Machine:
     site: Path
     path: list[Path] = field(default_factory=list)
 
-    def first_use(self, before: str = "") -> tuple[str, str, str, str | None] | None:
-        """Use the first name of chatfold: (type, message, name, path) of the error, None if there is none."""
+    def first_use(self, before: str = "", use: str = "chatfold.Probe") -> tuple[str, str, str, str | None] | None:
+        """Use chatfold for the first time: (type, message, name, path) of the error, None if there is none."""
         paths = json.dumps([str(folder) for folder in [*self.path, self.site]])
         # -S: nothing but the standard library and what the case put there.
-        command = [sys.executable, "-I", "-S", "-c", FIRST_USE.format(before=before), paths]
+        command = [sys.executable, "-I", "-S", "-c", FIRST_USE.format(before=before, use=use), paths]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=self.site.parent)
         result = json.loads(done.stdout)  # and nothing else was printed: no foreign package ran
         return None if result is None else (result[0], result[1], result[2], result[3])
@@ -136,6 +136,14 @@ def test_a_plain_module_and_a_folder_hide_ours_too(machine: Machine, tmp_path: P
     error = machine.first_use()
     assert error is not None
     assert error[3] == str(module)
+
+
+def test_the_command_line_checks_before_it_loads_anything(machine: Machine, tmp_path: Path) -> None:
+    file = foreign(tmp_path / "application", "events")
+    machine.path.append(tmp_path / "application")
+    error = machine.first_use(use="import chatfold.cli.main")
+    assert error is not None
+    assert error[3] == str(file)
 
 
 @pytest.mark.parametrize("made", ["imported", "by hand"])
