@@ -1,0 +1,341 @@
+"""The engine's commands: what users and clients do to chats. Each is one append; a worker of this process may acquire the chat in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Literal, TypeAlias
+
+from chatfold.inputs import MessageInput, derived_chat_id, fingerprint, message_of, queued, submitted
+from chatfold.receipts import Receipt, receipt
+from chatstate import commands as c
+from chatstate.errors import ChatNotFound
+from chatstate.fork import plan_imports
+from events.content import Content, Json
+from events.ids import ChatId, CommandId, MessageId
+from events.records import Actor, ApprovalAnswer, BudgetAnswer, Origin
+from events.replay import state_at
+from events.values import check_value
+from generation.runtime import Runtime
+from generation.worker import Worker
+from store.append import CommandIdentity, Outcome, PlanRun
+from store.loading import read_recorded
+
+BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
+Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
+
+
+class ChatCommands:
+    """Commands on chats. ``Engine`` is one; it is not used by itself.
+
+    Every method takes a ``command_id``: the same id with the same content does its work once and returns the first receipt again, with other
+    content it is refused (IdempotencyConflict). Refusals are typed: see ``chatstate.errors``.
+    """
+
+    runtime: Runtime
+    worker: Worker | None
+    queue_limit: int
+
+    async def create_chat(
+        self,
+        agent: str,
+        message: MessageInput | None = None,
+        *,
+        owner: str = "",
+        system: str | None = None,
+        chat_id: str | None = None,
+        title: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        model: str | None = None,
+        effort: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Create a chat.
+
+        Args:
+            agent: Name of the agent that answers.
+            message: The first user message; without one the chat waits.
+            owner: The user whose chat it is.
+            system: A system text of this chat alone, after the agent's own.
+            chat_id: The id to use; without it one is derived from owner and command id, or made up.
+            title: A title for lists.
+            labels: Labels for lists.
+            model: A model (``provider/name``) other than the agent's.
+            effort: Reasoning effort other than the model's.
+            command_id: See the class.
+
+        Raises:
+            TransitionNotAllowed: A chat of this id exists.
+            InvalidValue: A text cannot be stored exactly.
+        """
+        messages = [message_of(system, role="system")] if system is not None else []
+        messages += [message_of(message, author=owner or None)] if message is not None else []
+        if chat_id is None:
+            chat_id = derived_chat_id(owner, command_id) if command_id is not None else self.runtime.new_id()
+        for name, value in (("owner", owner), ("title", title), ("labels", dict(labels or {})), ("chat_id", chat_id)):
+            check_value(value, f"$.{name}")
+        command = c.CreateChat(
+            chat=ChatId(chat_id),
+            owner=owner,
+            agent=agent,
+            release=self.runtime.release,
+            messages=tuple(messages),
+            title=Content(title) if title is not None else None,
+            labels=dict(labels or {}),
+            model=model,
+            effort=effort,
+        )
+        return await self._command(chat_id, command, command_id)
+
+    async def send_message(
+        self,
+        chat: str,
+        message: MessageInput,
+        *,
+        busy: BusyBehaviour = "queue",
+        model: str | None = None,
+        effort: str | None = None,
+        author: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Send a user's message; where the chat is busy it is queued, or (``interrupt``) ends the current turn."""
+        body = queued(message, model, effort, author)
+
+        def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
+            send: c.AnyCommand = (
+                c.SendMessage(message=body, queue_limit=self.queue_limit)
+                if busy == "queue"
+                else c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead)
+            )
+            chosen = model is not None or effort is not None
+            at_once = run.state.control.status in ("waiting", "error") and not run.state.control.queue
+            return (c.SetModel(model=model, effort=effort), send) if chosen and at_once else (send,)
+
+        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body))
+
+    async def edit_message(
+        self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
+    ) -> Receipt:
+        """Replace a user's message; it and all after it leave history, and the chat answers anew."""
+        command = c.EditMessage(target=MessageId(message_id), message=message_of(message))
+        return await self._command(chat, command, command_id, transcript=True)
+
+    async def interrupt(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """End the current turn now; what was produced is kept."""
+        given = fingerprint("interrupt")
+        return await self._commands(chat, lambda run: (c.Interrupt(lease_dead=run.lease_dead),), command_id, given)
+
+    async def resume(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Run the turn that history owes: after an error, an interrupt or a fork."""
+        return await self._command(chat, c.Resume(), command_id)
+
+    async def submit_tool_results(
+        self,
+        chat: str,
+        action: int,
+        results: Mapping[str, Json] | Sequence[c.SubmittedResult] = (),
+        *,
+        approvals: Sequence[ApprovalAnswer] = (),
+        budget: BudgetAnswer | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Answer what the chat asks of its client.
+
+        Args:
+            chat: The chat.
+            action: The id of the open action.
+            results: Output by call, or results that say whether they are errors.
+            approvals: Answers to calls that need approval.
+            budget: The answer to a budget question.
+            command_id: See the class.
+
+        Raises:
+            ActionStale: Another action is open, or none.
+            ToolResultsInvalid: The answers do not match what is open.
+        """
+        command = c.SubmitResults(action=action, results=submitted(results), approvals=tuple(approvals), budget=budget)
+        return await self._command(chat, command, command_id)
+
+    async def edit_queued(
+        self,
+        chat: str,
+        message_id: str,
+        message: MessageInput,
+        *,
+        model: str | None = None,
+        effort: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Rewrite a queued message in its place."""
+        command = c.EditQueued(target=MessageId(message_id), message=queued(message, model, effort, None))
+        return await self._command(chat, command, command_id)
+
+    async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
+        """Put the whole queue in this order of message ids."""
+        return await self._command(chat, c.ReorderQueue(order=tuple(map(MessageId, order))), command_id)
+
+    async def delete_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
+        """Delete a queued message."""
+        return await self._command(chat, c.DeleteQueued(target=MessageId(message_id)), command_id)
+
+    async def promote_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
+        """Move a queued message to the head and end the current turn."""
+        target = MessageId(message_id)
+        return await self._commands(
+            chat,
+            lambda run: (c.PromoteQueued(target=target, lease_dead=run.lease_dead),),
+            command_id,
+            fingerprint("promote", target),
+        )
+
+    async def compact(self, chat: str, *, hint: str | None = None, command_id: str | None = None) -> Receipt:
+        """Have the conversation so far summarised; ``hint`` says what matters."""
+        check_value(hint, "$.hint")
+        command = c.Compact(hint=Content(hint) if hint is not None else None)
+        return await self._command(chat, command, command_id)
+
+    async def uncompact(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Take the newest compaction back."""
+        return await self._command(chat, c.Uncompact(), command_id, transcript=True)
+
+    async def clear(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Let the model start over; the user still sees all."""
+        return await self._command(chat, c.Clear(), command_id)
+
+    async def archive(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Put the chat away."""
+        return await self._command(chat, c.Archive(), command_id)
+
+    async def unarchive(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Take the chat out again."""
+        return await self._command(chat, c.Unarchive(), command_id)
+
+    async def set_title(self, chat: str, title: str | None, *, command_id: str | None = None) -> Receipt:
+        """Change the title."""
+        check_value(title, "$.title")
+        command = c.SetTitle(title=Content(title) if title is not None else None)
+        return await self._command(chat, command, command_id)
+
+    async def set_labels(self, chat: str, labels: Mapping[str, str], *, command_id: str | None = None) -> Receipt:
+        """Replace the labels."""
+        check_value(dict(labels), "$.labels")
+        return await self._command(chat, c.SetLabels(labels=dict(labels)), command_id)
+
+    async def set_model(
+        self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
+    ) -> Receipt:
+        """Choose model and effort for turns from now on; None means the agent's own."""
+        return await self._command(chat, c.SetModel(model=model, effort=effort), command_id)
+
+    async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:
+        """Hand the chat to another agent."""
+        return await self._command(chat, c.SetAgent(agent=agent), command_id)
+
+    async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
+        """Pin or unpin the chat."""
+        return await self._command(chat, c.SetPinned(pinned=pinned), command_id)
+
+    async def set_retention(self, chat: str, seconds: float | None, *, command_id: str | None = None) -> Receipt:
+        """Say how long the chat is kept after its last change; None: without limit."""
+        retention = round(seconds * 1_000_000) if seconds is not None else None
+        return await self._command(chat, c.SetRetention(retention_us=retention), command_id)
+
+    async def erase(self, chat: str, message_ids: Sequence[str], *, command_id: str | None = None) -> Receipt:
+        """Erase the content of messages for good; facts and digests stay."""
+        command = c.Erase(targets=tuple(map(MessageId, message_ids)))
+        return await self._command(chat, command, command_id, transcript=True)
+
+    async def adopt(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Take over an imported chat: from now on it runs here."""
+        return await self._command(chat, c.Adopt(), command_id)
+
+    async def fork(
+        self,
+        chat: str,
+        *,
+        at: int | None = None,
+        chat_id: str | None = None,
+        owner: str | None = None,
+        resume: bool = False,
+        title: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Copy a chat as it was at a version into a new one.
+
+        Args:
+            chat: The origin.
+            at: The version; None for the newest.
+            chat_id: Id of the new chat; without it one is derived or made up.
+            owner: Whose the new chat is; None for the origin's owner.
+            resume: Run the turn that the copied history owes.
+            title: A title; None for the origin's.
+            command_id: See the class.
+
+        Raises:
+            ChatNotFound: There is no origin, or it has no such version.
+            NothingOwed: ``resume`` was asked and nothing is owed.
+        """
+        store = self.runtime.journal.store
+        log = await read_recorded(store, ChatId(chat), upto=at)
+        if not log or (at is not None and not 1 <= at <= log[-1].version):
+            raise ChatNotFound("fork", "N", f"there is no chat {chat}" + (f" with version {at}" if log else ""))
+        origin = state_at(log, log[-1].version)
+        control = origin.control
+        stored = await store.read_events(ChatId(chat), after=control.version - 1, upto=control.version, content=False)
+        if chat_id is None:
+            chat_id = derived_chat_id(owner or control.owner, command_id) if command_id else self.runtime.new_id()
+        fork = c.ForkChat(
+            chat=ChatId(chat_id),
+            owner=control.owner if owner is None else owner,
+            agent=control.agent,
+            release=self.runtime.release,
+            origin=Origin(chat=chat, version=control.version, digest=stored[0].digest.hex()),
+            owed=control.owed,
+            title=Content(title) if title is not None else origin.need_transcript("fork").title,
+            labels=control.labels,
+            model=control.model,
+            effort=control.effort,
+        )
+        imports = plan_imports(origin)
+        tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if resume else ()
+        given = fingerprint("fork", chat, at, chat_id, owner, resume, title)
+        return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)
+
+    async def _command(
+        self, chat: str, command: c.AnyCommand, command_id: str | None, *, transcript: bool = False
+    ) -> Receipt:
+        given = fingerprint(command.trigger, command)
+        return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript)
+
+    async def _commands(
+        self, chat: str, commands: Commands, command_id: str | None, given: bytes, *, transcript: bool = False
+    ) -> Receipt:
+        identity = CommandIdentity(
+            command=CommandId(command_id or self.runtime.new_id()),
+            actor=Actor(kind="user"),
+            fingerprint=given if command_id is not None else None,
+        )
+        worker = self.worker
+        with worker.taking(ChatId(chat)) if worker is not None else nullcontext(enter_result=False) as may_take:
+            outcome = await self._execute(chat, commands, identity, transcript=transcript, may_take=may_take)
+            if worker is not None:
+                worker.adopt(outcome.chat)
+        if worker is not None:
+            worker.notice(outcome.chat)
+        return receipt(outcome)
+
+    async def _execute(
+        self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool, may_take: bool
+    ) -> Outcome:
+        worker = self.worker if may_take else None
+
+        def plan(run: PlanRun) -> None:
+            before = run.state.control.status if run.state.control.exists else "waiting"
+            for command in commands(run):
+                run.do(command)
+            control = run.state.control
+            owed_here = control.status == "pending" and before != "pending" and control.not_before is None
+            if worker is not None and owed_here and self.runtime.policy_for(control) is not None:
+                worker.take(run)
+
+        return await self.runtime.journal.execute(ChatId(chat), plan, identity, transcript=transcript)

@@ -1,0 +1,194 @@
+"""``Engine``: the composition root that applications embed. Opens the store, makes the shared parts, runs a worker or not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Self
+
+from chatfold.clock import DatabaseClock
+from chatfold.commands import ChatCommands
+from chatfold.providers import ProviderPool
+from chatfold.settings import Settings
+from chatfold.stream import ChatStream, StreamItem
+from chatfold.version import RELEASE
+from chatstate.errors import ChatNotFound
+from events.envelope import Recorded
+from events.ids import ChatId, WorkerId
+from events.replay import state_at
+from events.state import ChatState
+from generation.agents import Agent
+from generation.cursor import Cursor
+from generation.errors import AgentDeclarationError
+from generation.parts import PartBuffer
+from generation.providers.contract import Provider
+from generation.runtime import Runtime
+from generation.worker import Worker
+from store import Store, open_store
+from store.append import Journal
+from store.contract import ChatQuery, Header, Hint
+from store.loading import load_chat, read_recorded
+
+
+class Engine(ChatCommands):
+    """A chat engine over a store. Use it as an async context manager.
+
+    Args:
+        store: A store URL (``sqlite:///chats.db``, ``postgresql://...``, ``memory://``) or a store.
+        agents: Agents that chats may name.
+        worker: Whether this process runs chats; without it it only takes commands and reads.
+        providers: Providers by name, in place of or beside the built-in ones.
+        settings: Times and limits; None reads ``CHATFOLD_*`` and the TOML file.
+
+    Raises:
+        AgentDeclarationError: Two agents have one name.
+        InvalidStoreUrl: The URL has none of the known forms.
+    """
+
+    def __init__(
+        self,
+        store: Store | str,
+        agents: Iterable[Agent] = (),
+        *,
+        worker: bool = True,
+        providers: Mapping[str, Provider] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.queue_limit = self.settings.queue_limit
+        self._store = open_store(store) if isinstance(store, str) else store
+        self._clock = DatabaseClock()
+        self._providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
+        self._runs = worker
+        self.worker = None
+        self.runtime = Runtime(
+            journal=Journal(self._store, lambda: os.urandom(16)),
+            agents=_by_name(agents),
+            provider=self._providers.get,
+            parts=PartBuffer(time.monotonic),
+            now=self._clock.now,
+            new_id=lambda: uuid.uuid4().hex,
+            release=RELEASE,
+            settings=self.settings.worker_settings(),
+            worker=WorkerId(""),
+        )
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._store
+
+    async def __aenter__(self) -> Self:
+        """Open the store and start the worker.
+
+        Raises:
+            StoreUnavailable: The database cannot be reached.
+            SchemaOutdated: The database must be migrated first.
+        """
+        await self._store.__aenter__()
+        try:
+            if self._runs:
+                self._providers.load(self.runtime.agents.values())
+                worker = Worker(self.runtime, self._clock.set)
+                await worker.start()
+                self.worker = worker
+        except BaseException:
+            await self._store.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of all chats (running tools get their grace), then close providers and store."""
+        try:
+            if self.worker is not None:
+                await self.worker.stop()
+                self.worker = None
+            await self._providers.close()
+        finally:
+            await self._store.__aexit__(kind, error, trace)
+
+    async def state(self, chat: str, at: int | None = None) -> ChatState:
+        """Return the chat's state, with its transcript, at a version (None: now; 0: before it began).
+
+        Raises:
+            ChatNotFound: There is no such chat, or it has no such version.
+        """
+        if at is None:
+            loaded = await load_chat(self._store, ChatId(chat), transcript=True)
+            if loaded is None:
+                raise ChatNotFound("state", "N", f"there is no chat {chat}")
+            return loaded.state
+        log = await self.events(chat, upto=at)
+        if at < 0 or len(log) < at:
+            raise ChatNotFound("state", "N", f"chat {chat} has no version {at}")
+        return state_at(log, at)
+
+    async def events(self, chat: str, *, after: int = 0, upto: int | None = None) -> Sequence[Recorded]:
+        """Return committed events with ``after`` < version <= ``upto``.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        log = await read_recorded(self._store, ChatId(chat), after=after, upto=upto)
+        if not log and await self._store.load_header(ChatId(chat)) is None:
+            raise ChatNotFound("events", "N", f"there is no chat {chat}")
+        return log
+
+    async def stream(self, chat: str, cursor: str | None = None) -> AsyncIterator[StreamItem]:
+        """Yield committed events after ``cursor`` (None: from the start) and then all that happens, with live parts.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+            CursorInvalid: The cursor is not one that this release wrote.
+        """
+        position = Cursor.parse(cursor) if cursor is not None else Cursor()
+        follower = ChatStream(self._store, self.runtime.parts, ChatId(chat), position, self.settings.poll)
+        async with aclosing(follower.items()) as items:
+            async for item in items:
+                yield item
+
+    async def settled(self, chat: str) -> ChatState:
+        """Wait until no worker owes the chat anything (it waits, failed, or asks its client), and return its state.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        async with self._store.subscribe() as hints:
+            while True:
+                loaded = await load_chat(self._store, ChatId(chat), transcript=False)
+                if loaded is None:
+                    raise ChatNotFound("settled", "N", f"there is no chat {chat}")
+                if loaded.state.control.status not in ("pending", "running"):
+                    return await self.state(chat)
+                await _next_hint(hints, ChatId(chat), loaded.header.version, self.settings.poll)
+
+    async def list_chats(self, query: ChatQuery | None = None) -> Sequence[Header]:
+        """Return headers of chats, newest change first."""
+        return await self._store.list_chats(query or ChatQuery())
+
+
+async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, poll: float) -> None:
+    """Wait for a hint that the chat is newer than ``version``, at most ``poll`` seconds."""
+    try:
+        async with asyncio.timeout(poll):
+            async for hint in hints:
+                if hint.chat == chat and hint.version > version:
+                    return
+    except TimeoutError:
+        return
+
+
+def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
+    named: dict[str, Agent] = {}
+    for agent in agents:
+        if agent.name in named:
+            raise AgentDeclarationError(f"agent {agent.name!r}", "two agents have this name")
+        named[agent.name] = agent
+    return named

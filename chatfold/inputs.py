@@ -1,0 +1,82 @@
+"""From what callers give to what commands carry: messages, results, fingerprints. Refuses what cannot be stored exactly."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from chatstate.commands import SubmittedResult
+from events.content import Content, Json
+from events.errors import InvalidValue
+from events.ids import CallKey, ChatId
+from events.messages import Message, QueuedMessage, Role
+from events.parts import Part, TextPart
+from events.values import check_value
+
+MessageInput: TypeAlias = str | Sequence[Part] | Message
+"""A text, content parts, or a whole message."""
+
+
+def message_of(given: MessageInput, role: Role = "user", author: str | None = None) -> Message:
+    """Return a message.
+
+    Raises:
+        InvalidValue: The text is blank or cannot be stored exactly; says the path.
+    """
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, str):
+        check_value(given, "$.message")
+        if not given.strip():
+            raise InvalidValue("$.message", "the text is blank")
+        given = (TextPart(text=Content(given)),)
+    if not given:
+        raise InvalidValue("$.message", "there are no parts")
+    return Message(role=role, parts=tuple(given), author=author)
+
+
+def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None) -> QueuedMessage:
+    """Return a message with the model and effort of its turn."""
+    return QueuedMessage(message=message_of(given, author=author), model=model, effort=effort)
+
+
+def submitted(results: Mapping[str, Json] | Sequence[SubmittedResult]) -> tuple[SubmittedResult, ...]:
+    """Return submitted results; of a mapping from call to output none is an error.
+
+    What is not JSON that can be stored is marked, not refused here: the order of checks is the machine's.
+    """
+    if not isinstance(results, Mapping):
+        return tuple(results)
+    return tuple(_result(CallKey(call), output) for call, output in results.items())
+
+
+def result(call: str, output: Json, *, is_error: bool = False) -> SubmittedResult:
+    """Return the result of one client-run call."""
+    return _result(CallKey(call), output, is_error=is_error)
+
+
+def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedResult:
+    try:
+        check_value(output, "$.output")
+    except InvalidValue as error:
+        return SubmittedResult(call=call, output=Content(""), is_error=is_error, problem=str(error))
+    return SubmittedResult(call=call, output=Content(output), is_error=is_error)
+
+
+def fingerprint(*given: object) -> bytes:
+    """Return what identifies the content of a command."""
+    return hashlib.sha256(msgspec.json.encode(given, enc_hook=_plain, order="deterministic")).digest()
+
+
+def derived_chat_id(owner: str, command_id: str) -> ChatId:
+    """Return the chat id that a repeated create finds again."""
+    return ChatId(hashlib.sha256(f"{owner}\0{command_id}".encode()).hexdigest()[:32])
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Content):
+        return value.value
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,53 @@
+"""The providers of one engine: the application's own, and the built-in ones made when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from generation.agents import Agent
+from generation.providers.contract import Provider
+from generation.providers.registry import ProviderSettings, make_provider
+
+
+class ProviderPool:
+    """Providers by name.
+
+    Args:
+        given: The application's providers; they come before built-in ones of the same name and are not closed here.
+        base_url: Where the built-in ones reach their service; None: their own default.
+    """
+
+    def __init__(self, given: Mapping[str, Provider], *, base_url: str | None = None) -> None:
+        self._given = dict(given)
+        self._settings = ProviderSettings(base_url=base_url)
+        self._made: dict[str, Provider] = {}
+
+    def get(self, name: str) -> Provider:
+        """Return the provider of a name.
+
+        Raises:
+            UnknownModel: There is none.
+            MissingExtra: Its SDK is not installed.
+        """
+        provider = self._given.get(name) or self._made.get(name)
+        if provider is None:
+            provider = self._made[name] = make_provider(name, self._settings)
+        return provider
+
+    def load(self, agents: Iterable[Agent]) -> None:
+        """Make the providers that agents name, so that SDKs are imported now and not at the first call.
+
+        Raises:
+            UnknownModel: An agent names a provider that does not exist.
+            MissingExtra: The SDK of one is not installed.
+        """
+        for agent in agents:
+            for model in (agent.find_model(), agent.compaction):
+                if model is not None:
+                    self.get(model.provider)
+
+    async def close(self) -> None:
+        """Close the providers made here."""
+        while self._made:
+            _, provider = self._made.popitem()
+            await provider.close()

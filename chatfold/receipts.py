@@ -1,0 +1,56 @@
+"""What the engine returns to callers."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from chatstate.classify import X, classify
+from events.envelope import Status
+from events.ids import ChatId, MessageId
+from events.ids import message_id as make_message_id
+from events.effects import Effects
+from store.append import Outcome
+
+
+class Receipt(Struct, frozen=True, kw_only=True):
+    """What a command did.
+
+    Attributes:
+        chat: The chat.
+        version: Its version after the command (and what the worker of this process added to the same append).
+        status: One of the five statuses.
+        state: The execution state.
+        messages: Ids of messages that the command put into history, answers to open calls first.
+        queued: Ids of messages that it put into the queue.
+        repeated: The command id was used before with the same content: nothing new happened.
+    """
+
+    chat: ChatId
+    version: int
+    status: Status
+    state: X
+    messages: tuple[MessageId, ...] = ()
+    queued: tuple[MessageId, ...] = ()
+    repeated: bool = False
+
+
+def receipt(outcome: Outcome) -> Receipt:
+    """Return the receipt of an append."""
+    control = outcome.chat.state.control
+    messages: list[MessageId] = []
+    queued: list[MessageId] = []
+    for recorded in outcome.recorded:
+        event = recorded.event
+        if isinstance(event, Effects):
+            entered = len(event.answers) + len(event.added)
+            messages += [make_message_id(recorded.version, i) for i in range(entered)]
+            queued += [make_message_id(recorded.version, entered + i) for i in range(len(event.queued))]
+    return Receipt(
+        chat=ChatId(control.chat),
+        version=control.version,
+        status=control.status,
+        state=classify(control),
+        messages=tuple(messages),
+        queued=tuple(queued),
+        repeated=outcome.repeated,
+    )

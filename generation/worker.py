@@ -1,0 +1,284 @@
+"""The worker of one process: acquires chats that want one, runs them, keeps its lease, and lets go of all of them when it stops.
+
+Hints wake it, and a poll stands behind them: a lost hint costs at most the poll interval. A lease that was lost is never revived: all
+runners stop at once, and the worker comes back under a new id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chatstate import commands as c
+from chatstate.errors import Refusal
+from events.ids import ChatId, WorkerId
+from events.records import ReleaseReason
+from generation.plans import Hold, take
+from generation.runner import ChatRunner
+from generation.runtime import Runtime
+from store.append import READER_LEVEL, PlanRun
+from store.contract import DueChat, Hint
+from store.errors import StoreError
+from store.loading import LoadedChat
+from store.log import get_logger
+
+_log = get_logger(__name__)
+
+
+class Worker:
+    """Runs the chats of the agents that it has.
+
+    Args:
+        runtime: The shared parts; ``runtime.worker`` is replaced at each start of a lease.
+        clock_offset: Told the database's time (microseconds UTC) with each heartbeat.
+    """
+
+    def __init__(self, runtime: Runtime, clock_offset: Callable[[int], None]) -> None:
+        self._runtime = runtime
+        self._set_clock = clock_offset
+        self._runners: dict[ChatId, ChatRunner] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+        self._stopping: ReleaseReason | None = None
+        self._backlog = True
+        self._taking: set[ChatId] = set()
+
+    @property
+    def worker(self) -> WorkerId:
+        """The id of the lease in force."""
+        return self._runtime.worker
+
+    @property
+    def running(self) -> tuple[ChatId, ...]:
+        """Chats that it runs now."""
+        return tuple(self._runners)
+
+    async def start(self) -> None:
+        """Take a lease and begin to acquire.
+
+        Raises:
+            StoreUnavailable: The lease could not be written.
+        """
+        self._stopping = None
+        await self._new_lease()
+        listening = asyncio.Event()
+        for loop in (self._listen(listening), self._beat(), self._acquire_loop()):
+            self._loops.append(self._spawn(loop))
+        await listening.wait()
+
+    async def stop(self, reason: ReleaseReason = "shutdown") -> None:
+        """Stop to acquire, let go of all chats (running tools get their grace), and give the lease back. Idempotent."""
+        if self._stopping is not None:
+            return
+        self._stopping = reason
+        for runner in self._runners.values():
+            runner.stop(reason)
+        running = self._tasks.difference(self._loops)
+        if running:
+            await asyncio.wait(running)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        self._loops.clear()
+        try:
+            await self._runtime.journal.store.forget_worker(self.worker)
+        except StoreError as error:
+            # The lease ages out by itself.
+            _log.warning("lease_not_given_back", worker=self.worker, error=str(error))
+
+    @contextmanager
+    def taking(self, chat: ChatId) -> Iterator[bool]:
+        """Say that a command is about to acquire ``chat`` in its own append, so that nobody takes it for a stray.
+
+        Yields:
+            Whether it may: the worker is not stopping, has a free slot, and no older pending chat waits for one.
+        """
+        self._taking.add(chat)
+        try:
+            yield self._stopping is None and not self._backlog and not self._wake.is_set() and self._free() > 0
+        finally:
+            self._taking.discard(chat)
+
+    def take(self, run: PlanRun) -> None:
+        """Acquire within a plan that made the chat pending; ``adopt`` the chat when the plan was written."""
+        take(run, self.worker, self._runtime.release, self._hold_at)
+
+    def adopt(self, loaded: LoadedChat) -> None:
+        """Run a chat that this worker holds already; does nothing for one that it does not hold or runs."""
+        control = loaded.state.control
+        if control.holder == self.worker and control.chat not in self._runners:
+            self._run(ChatId(control.chat), loaded)
+
+    def notice(self, loaded: LoadedChat) -> None:
+        """Take note of a chat that a command of this process has just changed: no hint need come round for it."""
+        control = loaded.state.control
+        runner = self._runners.get(ChatId(control.chat))
+        if runner is not None:
+            runner.hint()
+        elif control.status == "pending":
+            self._wake_for(loaded)
+
+    def _hold_at(self, epoch: int) -> Hold:
+        runtime = self._runtime
+        return Hold(
+            worker=runtime.worker,
+            actor=runtime.actor,
+            epoch=epoch,
+            policy_for=runtime.policy_for,
+            stop=lambda: self._stopping,
+        )
+
+    def _free(self) -> int:
+        return self._runtime.settings.capacity - len(self._runners)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _new_lease(self) -> None:
+        settings = self._runtime.settings
+        self._runtime.worker = WorkerId(self._runtime.new_id())
+        beat = await self._runtime.journal.store.heartbeat(self.worker, round(settings.lease * 1e6), start=True)
+        self._set_clock(beat.now)
+
+    async def _beat(self) -> None:
+        settings = self._runtime.settings
+        while True:
+            await asyncio.sleep(settings.lease / 3)
+            try:
+                beat = await self._runtime.journal.store.heartbeat(self.worker, round(settings.lease * 1e6))
+                self._set_clock(beat.now)
+                if not beat.renewed:
+                    await self._lose_all()
+                await self._reconcile()
+            except StoreError as error:
+                _log.warning("heartbeat_failed", worker=self.worker, error=str(error))
+
+    async def _lose_all(self) -> None:
+        _log.error("lease_lost", worker=self.worker, chats=len(self._runners))
+        for runner in self._runners.values():
+            runner.lose()
+        self._runners.clear()
+        await self._new_lease()
+        self._wake.set()
+
+    async def _reconcile(self) -> None:
+        """Compare with the store: chats that it holds without a runner are run; runners look whether their chats moved on."""
+        for chat in await self._runtime.journal.store.held_by(self.worker):
+            if chat not in self._runners and chat not in self._taking and self._stopping is None:
+                _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
+                await self._resume(chat)
+        for runner in self._runners.values():
+            runner.hint()
+
+    async def _resume(self, chat: ChatId) -> None:
+        """Go on with a chat that is held here: what its runner had under way is gone, so a new attempt starts."""
+        try:
+            outcome = await self._runtime.journal.execute(
+                chat, self._let_go_orphan, self._runtime.identity(), now=self._runtime.now
+            )
+        except Refusal as refusal:
+            _log.debug("orphan_moved_on", chat=chat, code=refusal.code)
+        else:
+            self.adopt(outcome.chat)
+            self._wake.set()
+
+    def _let_go_orphan(self, run: PlanRun) -> None:
+        control = run.state.control
+        if control.status == "running" and control.holder == self.worker and not control.interrupting:
+            fence = c.Fence(epoch=control.epoch)
+            run.do(c.Release(fence=fence, reason="capacity"), self._runtime.actor)
+
+    async def _listen(self, listening: asyncio.Event) -> None:
+        async with self._runtime.journal.store.subscribe() as hints:
+            listening.set()
+            async for hint in hints:
+                self._take_hint(hint)
+
+    def _take_hint(self, hint: Hint) -> None:
+        runner = self._runners.get(hint.chat)
+        if runner is None:
+            if hint.due:
+                self._wake.set()
+            return
+        known = runner.state
+        if known is None or hint.version > known.state.control.version:
+            runner.hint()
+
+    async def _acquire_loop(self) -> None:
+        self._wake.set()
+        while True:
+            try:
+                async with asyncio.timeout(self._runtime.settings.poll):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            try:
+                await self._acquire_pass()
+            except StoreError as error:
+                _log.warning("acquire_pass_failed", worker=self.worker, error=str(error))
+
+    async def _acquire_pass(self) -> None:
+        if self._stopping is not None:
+            return
+        store = self._runtime.journal.store
+        limit = max(self._free(), 1)
+        due = await store.find_due(agents=tuple(self._runtime.agents), reader_level=READER_LEVEL, limit=limit)
+        fresh = [each for each in due if each.chat not in self._runners]
+        self._backlog = len(fresh) >= limit
+        for each in fresh:
+            await self._serve(each)
+
+    async def _serve(self, due: DueChat) -> None:
+        if self._stopping is not None:
+            return
+        if due.kind == "expired":
+            await self._expire(due.chat)
+        elif self._free() > 0 or due.kind == "takeover":
+            self._run(due.chat, None)
+
+    async def _expire(self, chat: ChatId) -> None:
+        def plan(run: PlanRun) -> None:
+            action = run.state.control.action
+            if action is None:
+                return
+            command = c.ExpireAction if action.on_expiry == "go_on" else c.ExpireActionEndTurn
+            run.do(command(action=action.id))
+
+        try:
+            await self._runtime.journal.execute(chat, plan, self._runtime.identity())
+        except Refusal as refusal:
+            _log.debug("expiry_refused", chat=chat, code=refusal.code)
+
+    def _run(self, chat: ChatId, loaded: LoadedChat | None) -> None:
+        runner = ChatRunner(self._runtime, chat, loaded)
+        self._runners[chat] = runner
+        _ = self._spawn(self._run_one(chat, runner))
+
+    async def _run_one(self, chat: ChatId, runner: ChatRunner) -> None:
+        loaded = None
+        try:
+            loaded = await runner.run()
+        except Exception:
+            # One chat's fault must not stop the others; the lease's next beat finds a chat that is held and not run.
+            _log.exception("runner_failed", chat=chat, worker=self.worker)
+        finally:
+            if self._runners.get(chat) is runner:
+                del self._runners[chat]
+        if loaded is not None:
+            self._wake_for(loaded)
+
+    def _wake_for(self, loaded: LoadedChat) -> None:
+        """Look again when the chat's retry or deadline is due, and now if a chat waits for the slot."""
+        due = loaded.header.due_at
+        if due is not None:
+            delay = max(0.0, (due - self._runtime.now()) / 1e6)
+            asyncio.get_running_loop().call_later(delay + 0.001, self._wake.set)
+        if self._backlog or loaded.state.control.status == "pending":
+            self._wake.set()
