@@ -14,7 +14,7 @@ UNFINISHED: Final = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 
 # Machines, indexes of packages and trackers: a file that names one is true in one place only.
 ELSEWHERE: Final = re.compile(
-    r"/work/|/opt/|/root/|/home/[a-z]|pypi\.org|pythonhosted|index-url|find-links|\bissue #?[0-9]", re.IGNORECASE
+    r"/work/|/opt/|/root/|pypi\.org|pythonhosted|index-url|find-links|\bissue #?[0-9]", re.IGNORECASE
 )
 
 BARE: Final = {
