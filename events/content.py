@@ -15,7 +15,7 @@ import msgspec
 
 from events.errors import ContentUnavailable
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 """What a content value may be: text, or plain JSON data."""
 
 

@@ -87,8 +87,9 @@ class RetryState(_Record, frozen=True, kw_only=True):
 
 
 class ModelPolicy(_Record, frozen=True, kw_only=True):
-    """A model configuration as recorded. Prices are micro-units of currency per million tokens; the threshold is in
-    per cent.
+    """A model configuration as recorded.
+
+    Prices are micro-units of currency per million tokens; the threshold is in per cent.
     """
 
     provider: str
@@ -150,8 +151,9 @@ class Answer(_Record, frozen=True, kw_only=True):
 
 
 class ActionItem(_Record, frozen=True, kw_only=True):
-    """One thing that the client owes: the result of a call, an approval of a call, or the answer to a budget question
-    (no call).
+    """One thing that the client owes.
+
+    The result of a call, an approval of a call, or the answer to a budget question (no call).
     """
 
     kind: ActionKind

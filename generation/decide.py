@@ -1,4 +1,6 @@
-"""``decide_generation_action``: reads committed history and the recorded policy and says what happens next. Pure and total.
+"""``decide_generation_action``: reads committed history and the recorded policy and says what happens next.
+
+Pure and total.
 
 Rules stand in one ordered table; the first match wins, and its id is recorded with the decision. History is control
 with its maintained indexes, so a decision costs the same at any length, and reads no content.
@@ -27,7 +29,10 @@ Facts: TypeAlias = dict[str, Fact]
 
 
 class Rule(NamedTuple):
-    """A rule: its id, its action, when it holds in words, and the function that returns the facts it read where it holds."""
+    """A rule: its id, its action, when it holds in words, and the function that tests it.
+
+    ``holds`` returns the facts it read where the rule holds, None where it does not.
+    """
 
     id: str
     action: str
@@ -174,7 +179,10 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
 
 
 def compaction_threshold(policy: Policy) -> int | None:
-    """Return the prompt tokens from which history is compacted: the stricter of chat and compaction model, None for never."""
+    """Return the prompt tokens from which history is compacted, None for never.
+
+    The stricter limit of chat and compaction model counts.
+    """
     limits = [_threshold(model) for model in (policy.model, policy.compaction_model) if model is not None]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None

@@ -1,7 +1,10 @@
-"""What a worker appends: the outcome of an effect, the next decision, and the start of the next effect, in one plan. Pure.
+"""What a worker appends: the outcome of an effect, the next decision, and the start of the next effect, in one plan.
 
-A plan may meet a chat that other commands have changed meanwhile. Then the outcome counts only under the fence it was made for
-(epoch, history version, attempt); an interruption keeps what it can of it; and what comes next is decided on what is there now.
+Pure.
+
+A plan may meet a chat that other commands have changed meanwhile. Then the outcome counts only under the fence it was
+made for (epoch, history version, attempt); an interruption keeps what it can of it; and what comes next is decided on
+what is there now.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Outcome(Protocol):
 class Hold:
     """A worker's hold of a chat, and how it decides.
 
-    ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the chat go instead of
-    starting something new.
+    ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the
+    chat go instead of starting something new.
     """
 
     worker: WorkerId

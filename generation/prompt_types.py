@@ -21,8 +21,10 @@ class PromptText(Struct, frozen=True, kw_only=True, tag="text"):
 
 
 class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
-    """Reasoning to hand back. ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made
-    it."""
+    """Reasoning to hand back.
+
+    ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made it.
+    """
 
     text: str
     metadata: Json = None

@@ -1,7 +1,7 @@
 """The runner of one chat: holds it, does one effect after the other, and appends each outcome with the next start.
 
-It keeps the chat's state and applies the events it appended; it reads the log again only where another command came between. Which
-chats to run is the worker's matter; what comes next is decided by the rules.
+It keeps the chat's state and applies the events it appended; it reads the log again only where another command came
+between. Which chats to run is the worker's matter; what comes next is decided by the rules.
 """
 
 from __future__ import annotations

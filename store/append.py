@@ -1,8 +1,9 @@
 """Plans: load, decide, append, and again from the start on a conflict.
 
-A plan is a function from a chat's state to commands, not a list of events: when another event came first, the new events are folded and the
-whole plan runs again, fences included. So a decision is never taken on facts that another event has changed, and it names the version just
-before its own event. What a plan does besides issuing commands must be harmless to repeat.
+A plan is a function from a chat's state to commands, not a list of events: when another event came first, the new
+events are folded and the whole plan runs again, fences included. So a decision is never taken on facts that another
+event has changed, and it names the version just before its own event. What a plan does besides issuing commands must
+be harmless to repeat.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ Plan: TypeAlias = Callable[[PlanRun], None]
 class CommandIdentity(Struct, frozen=True, kw_only=True):
     """Who asks for an append, and under which id.
 
-    ``fingerprint`` identifies the content of a command whose id the caller chose: the same id with another fingerprint is refused.
+    ``fingerprint`` identifies the content of a command whose id the caller chose: the same id with another fingerprint
+    is refused.
     """
 
     command: CommandId
@@ -208,7 +210,8 @@ class Journal:
         try:
             return await self.store.append(append)
         except OutcomeUnknown:
-            # The reply was lost: the log knows. Not there means that the write did not happen, or loses against our next try.
+            # The reply was lost: the log knows. Not there means that the write did not happen, or loses against our
+            # next try.
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)

@@ -1,7 +1,7 @@
 """Loggers of the layers: structlog over the standard library's logging.
 
-A library is quiet until its application asks: records go to the logger of the module's name under standard logging, with what was bound
-as extra fields. No content is logged at info and above.
+A library is quiet until its application asks: records go to the logger of the module's name under standard logging,
+with what was bound as extra fields. No content is logged at info and above.
 """
 
 from __future__ import annotations

@@ -14,7 +14,10 @@ _log = get_logger(__name__)
 
 
 async def collect_context(attempt: Attempt) -> Outcome:
-    """Ask the source once. An application's source may raise anything: the attempt is tried again, then the turn fails."""
+    """Ask the source once.
+
+    An application's source may raise anything: the attempt is tried again, then the turn fails.
+    """
     source = attempt.agent.context
     if source is None:
         return _failed(attempt, "The agent's context source is not here.", retryable=False)

@@ -38,8 +38,10 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True):
 
 
 class ReasoningEnd(Struct, frozen=True, kw_only=True):
-    """A reasoning block ended. ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later
-    prompts."""
+    """A reasoning block ended.
+
+    ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later prompts.
+    """
 
     block: int
     metadata: Json = None
@@ -102,8 +104,10 @@ StreamPart: TypeAlias = (
 
 
 class UsageSoFar(Struct, frozen=True, kw_only=True):
-    """Usage known before the end (a provider that reports its input first): kept when the stream is cut or
-    interrupted."""
+    """Usage known before the end, kept when the stream is cut or interrupted.
+
+    Some providers report their input first.
+    """
 
     usage: Usage
     response_id: str | None = None

@@ -3,6 +3,7 @@
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ UNFINISHED: Final = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 
 # Machines, indexes of packages and trackers: a file that names one is true in one place only.
 ELSEWHERE: Final = re.compile(
-    r"/work/|/opt/|/root/|/home/[a-z]|pypi\.org|pythonhosted|index-url|find-links|\bissue #?[0-9]", re.IGNORECASE
+    r"/work/|/opt/|/root/|pypi\.org|pythonhosted|index-url|find-links|\bissue #?[0-9]", re.IGNORECASE
 )
 
 BARE: Final = {
@@ -36,11 +37,11 @@ def lines_with(pattern: re.Pattern[str], file: Path) -> Iterator[str]:
             yield f"{shown(file)}:{number}: {line.strip()}"
 
 
-def comments(file: Path) -> Iterator[tuple[int, str]]:
+@cache
+def comments(file: Path) -> tuple[tuple[int, str], ...]:
     with file.open("rb") as source:
-        for token in tokenize.tokenize(source.readline):
-            if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
+        tokens = tokenize.tokenize(source.readline)
+        return tuple((token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT)
 
 
 def test_nothing_is_left_unfinished() -> None:
