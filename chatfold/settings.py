@@ -29,6 +29,11 @@ class Settings(BaseSettings):
     grace: float = Field(5.0, ge=0, description="How long an interruption or a release waits for running tools.")
     first_part_timeout: float = Field(60.0, gt=0, description="How long a model may take to its first part.")
     silence_timeout: float = Field(600.0, gt=0, description="How long a model may be silent after that.")
+    model_retry_unit: float = Field(
+        1.0,
+        gt=0,
+        description="What stands for one second in the waits (1, 2, 4 ... 60) before a model call is retried.",
+    )
     queue_limit: int = Field(20, ge=0, description="Messages that a chat's queue holds.")
     base_url: str | None = Field(None, description="Where the command line's model provider is; None: its own default.")
     log_level: str = Field("warning", description="Least level that the command line logs to stderr.")
@@ -56,6 +61,7 @@ class Settings(BaseSettings):
             grace=self.grace,
             first_part_timeout=self.first_part_timeout,
             silence_timeout=self.silence_timeout,
+            model_retry_unit=self.model_retry_unit,
         )
 
 

@@ -13,7 +13,7 @@ from events.messages import Message, Step
 from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.errors import ClassifiedError
-from generation.retry import retry_delay_us
+from generation.retry import SECOND_US, retry_delay_us
 from store.append import PlanRun
 
 
@@ -62,13 +62,14 @@ class Failed:
 
     error: ClassifiedError
     max_attempts: int
+    unit_us: int = SECOND_US
     report: AttemptReport | None = None
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Schedule a retry, or fail the turn."""
         control = run.state.control
         attempts = control.model_attempts if self._by_model(run) else control.attempt
-        delay = retry_delay_us(self.error, max(attempts, 1), self.max_attempts)
+        delay = retry_delay_us(self.error, max(attempts, 1), self.max_attempts, unit_us=self.unit_us)
         error = error_info(self.error)
         if delay is None:
             run.do(c.FailTurn(fence=fence, error=error, report=self.report))

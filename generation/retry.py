@@ -28,14 +28,17 @@ def effective_delay_us(failures: int, retry_after_us: int | None) -> int:
     return max(delay_us(failures), retry_after_us or 0)
 
 
-def retry_delay_us(error: ClassifiedError, attempts: int, max_attempts: int = DEFAULT_MAX_ATTEMPTS) -> int | None:
+def retry_delay_us(
+    error: ClassifiedError, attempts: int, max_attempts: int = DEFAULT_MAX_ATTEMPTS, *, unit_us: int = SECOND_US
+) -> int | None:
     """Return how long to wait before the next model attempt, or None where there is none.
 
     Args:
         error: How the newest attempt failed.
         attempts: Model attempts made in a row, the failed one included (1 or more).
         max_attempts: The budget of attempts.
+        unit_us: Microseconds that stand for one second of the table; what a provider asks for is not scaled.
     """
     if not error.retryable or attempts >= max_attempts:
         return None
-    return effective_delay_us(attempts - 1, error.retry_after_us)
+    return max(delay_us(attempts - 1) * unit_us // SECOND_US, error.retry_after_us or 0)

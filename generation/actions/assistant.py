@@ -8,7 +8,7 @@ from generation.actions.attempt import Attempt
 from generation.actions.streaming import ModelCall, prepare
 from generation.cancellation import Cause
 from generation.errors import ProviderError
-from generation.outcomes import Answered, Failed, Stopped
+from generation.outcomes import Answered, Stopped
 from generation.plans import Outcome
 from generation.prompt import build_prompt
 from generation.prompt_types import ModelRequest
@@ -35,7 +35,7 @@ async def generate(attempt: Attempt) -> Outcome:
     try:
         await call.run()
     except ProviderError as error:
-        return Failed(error=error.error, max_attempts=attempt.policy.max_model_attempts, report=call.report())
+        return attempt.failed(error.error, call.report())
     except asyncio.CancelledError:
         outcome = _cancelled(call)
         if outcome is None:

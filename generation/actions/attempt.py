@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from events.control import RunningAttempt
 from events.ids import ChatId
-from events.records import ModelPolicy, Policy
+from events.records import AttemptReport, ModelPolicy, Policy
 from events.state import ChatState
 from generation.agents import Agent
 from generation.cancellation import CancelScope
 from generation.errors import ClassifiedError, ProviderError
 from generation.models import ModelConfig
+from generation.outcomes import Failed
 from generation.parts import EpisodeKey
 from generation.plans import Outcome
 from generation.runtime import Runtime
@@ -67,3 +68,12 @@ class Attempt:
         if self.policy.model is None:
             raise ProviderError(ClassifiedError(kind="config", message="The agent has no model."))
         return self.policy.model
+
+    def failed(self, error: ClassifiedError, report: AttemptReport | None = None) -> Failed:
+        """Return the failure of this attempt, with its retry budget."""
+        return Failed(
+            error=error,
+            max_attempts=self.policy.max_model_attempts,
+            unit_us=round(self.runtime.settings.model_retry_unit * 1_000_000),
+            report=report,
+        )

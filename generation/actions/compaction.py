@@ -16,7 +16,7 @@ from generation.actions.streaming import ModelCall, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
 from generation.errors import ClassifiedError, ProviderError
-from generation.outcomes import Failed, Stopped, Summarised
+from generation.outcomes import Stopped, Summarised
 from generation.plans import Outcome
 from generation.prompt import build_prompt
 from generation.prompt_texts import summary_instruction
@@ -49,7 +49,7 @@ async def compact(attempt: Attempt) -> Outcome:
         await call.run()
         return _summary(call)
     except ProviderError as error:
-        return Failed(error=error.error, max_attempts=attempt.policy.max_model_attempts, report=call.report())
+        return attempt.failed(error.error, call.report())
     except asyncio.CancelledError:
         if attempt.scope.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN):
             return Stopped(report=call.report())

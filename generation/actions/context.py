@@ -39,4 +39,4 @@ async def collect_context(attempt: Attempt) -> Outcome:
 
 def _failed(attempt: Attempt, message: str, *, retryable: bool) -> Failed:
     error = ClassifiedError(kind="generic", message=message, retryable=retryable)
-    return Failed(error=error, max_attempts=attempt.policy.max_model_attempts)
+    return attempt.failed(error)
