@@ -141,7 +141,8 @@ def _check_options(body: MessagesRequest) -> None:
     message = ""
     for index, tool in enumerate(body.tools or []):
         if not {"oneOf", "allOf", "anyOf"}.isdisjoint(tool.input_schema.model_extra or ()):
-            message = f"tools.{index}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+            words = "input_schema does not support oneOf, allOf, or anyOf at the top level"
+            message = f"tools.{index}.custom.input_schema: {words}"
             raise RequestRefused(message)
     if len(names) != len(set(names)):
         message = "tools: Tool names must be unique."

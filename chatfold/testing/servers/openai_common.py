@@ -194,6 +194,6 @@ def _array_without_items(schema: object, place: tuple[str, ...]) -> tuple[str, .
     inner: list[tuple[tuple[str, ...], object]] = [
         (("properties", name), child) for name, child in (schema.get("properties") or {}).items()
     ]
-    inner += [(("items",), schema.get("items"))]
+    inner.append((("items",), schema.get("items")))
     found = (_array_without_items(child, (*place, *steps)) for steps, child in inner)
     return next((deeper for deeper in found if deeper is not None), None)

@@ -48,7 +48,7 @@ async def _raw(kit: Kit, answer: Answer, *, stream: bool) -> str:
     if kit.name == "responses":
         body["include"] = ["reasoning.encrypted_content"]
     headers = {"authorization": "Bearer test", "anthropic-version": "2026-10-21"}
-    async with kit.server([answer]) as server, httpx2.AsyncClient() as client:
+    async with kit.server([answer]) as server, httpx2.AsyncClient(verify=False) as client:
         response = await client.post(f"{server.url}{server.path}", json=body, headers=headers)
     assert response.status_code == 200
     return response.text
