@@ -38,13 +38,23 @@ def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
         # cost stays linear in the log.
         removes = isinstance(step.recorded.event, MessageEdited | CompactionUndone)
         before = violations(step.before) if removes else []
-        for problem in (*before, *_legal(step), *_fenced(step), *violations(step.after, history=False)):
+        for problem in (*before, *step_problems(step)):
             yield Finding(version, problem)
     if last is not None:
         control_only = violations(last.after, history=False)
         for problem in violations(last.after):
             if problem not in control_only:
                 yield Finding(last.recorded.version, problem)
+
+
+def step_problems(step: ReplayStep) -> Iterator[str]:
+    """Yield what is wrong with one step of a log: the transition, its fences, the control after it.
+
+    History is left to the whole audit: looking through it at every step would cost its length each time.
+    """
+    yield from _legal(step)
+    yield from _fenced(step)
+    yield from violations(step.after, history=False)
 
 
 def _legal(step: ReplayStep) -> Iterator[str]:

@@ -358,7 +358,7 @@ class ScheduleRetry(Command, frozen=True, kw_only=True):
 
 
 class RequireAction(Command, frozen=True, kw_only=True):
-    """Ask the client for what it owes: open client calls and approvals, with ``budget`` an answer to a budget question."""
+    """Ask the client for what it owes: open calls and approvals, with ``budget`` the answer to a budget question."""
 
     trigger = "require_action"
     fence: Fence

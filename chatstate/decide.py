@@ -96,6 +96,8 @@ def decide(state: ChatState, command: c.AnyCommand, now: int) -> Decided:
     dest = destination(command.trigger, Situation(x, case_of(x, command)))
     recorded_at = max(now, state.control.recorded_at)
     ctx = Context(trigger=command.trigger, state=state, x=x, dest=dest, now=recorded_at)
+    if state.control.importing and state.control.indexes.open_calls and command.trigger != "import_messages":
+        ctx.not_allowed("calls among the fork's messages are open: its last import answers them")
     event = HANDLERS[command.trigger](ctx, command)
     source: SourceStatus = state.control.status if x is not X.N else STATUS_OF[X.N]
     return Decided(event, source, dest, recorded_at)

@@ -67,7 +67,7 @@ def _companions(control: Control) -> Iterator[str]:
         yield f"a retry is scheduled in {control.status}"
     if control.running is not None and control.status != "running":
         yield f"an attempt is under way in {control.status}"
-    if control.compaction != "none" and control.status not in ("pending", "running"):
+    if control.compaction != "none" and control.status in ("waiting", "error"):
         yield f"a compaction is {control.compaction} in {control.status}"
     if control.action is not None and not control.action.items:
         yield "an action is open that asks for nothing"

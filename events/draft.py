@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from events.content import Absent, Content
 from events.control import QueueItem
@@ -221,7 +221,7 @@ def erased(record: _T) -> _T:
     """Return a struct with every content value in it erased (sizes stay)."""
     if not isinstance(record, Struct):
         return record
-    changes = {f.name: erase_value(getattr(record, f.name)) for f in fields(record)}
+    changes = {name: erase_value(getattr(record, name)) for name in record.__struct_fields__}
     return replace(record, **changes)
 
 

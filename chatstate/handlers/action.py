@@ -21,6 +21,7 @@ _Item: TypeAlias = tuple[ActionKind, CallKey | None]
 def require_action(ctx: Context, command: c.RequireAction) -> v.ActionRequired:
     """Open all actions of the moment under one id and one deadline."""
     ctx.check_fence(command.fence)
+    ctx.check_none_running()
     if any(call.recorded or call.may_run for call in ctx.control.indexes.open_calls):
         ctx.not_allowed("calls that run here are open, or their results are not committed")
     items = [

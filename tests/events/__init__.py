@@ -1,1 +1,1 @@
-"""Tests of the ``events`` layer."""
+"""Tests of the vocabulary, the fold and the stored form."""
