@@ -291,7 +291,7 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         if _LONG_INTEGER.search(facts):
             _explain(event)
         found = tools.found
-        tools.values = [content._value for content in found]  # also what is absent
+        tools.values = [_held(content) for content in found]
         try:
             again = tools.decoder(cls).decode(facts)
         except _DECODE_ERRORS as error:
@@ -304,6 +304,12 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         return tools.encoder.encode(again), found
     finally:
         _give_back(registry, tools)
+
+
+def _held(content: Content) -> Json | Absent:
+    if content.available:
+        return content.value
+    return Absent.ERASED if content.erased else Absent.NOT_LOADED
 
 
 def _explain(event: EventBase) -> None:
