@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from events.content import Absent, Content, Json
 from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, in_blob, item_salt, present
-from events.digest import chain
+from events.digest import chain_hashes
 from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
@@ -271,7 +271,7 @@ def encode(
         command=command,
         index=index,
     )
-    digest = chain(previous_digest, envelope, facts, content)
+    digest = chain_hashes(previous_digest, envelope, facts, b"".join([entry.hash for entry in items]))
     return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
 
 
