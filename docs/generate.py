@@ -24,8 +24,16 @@ def decisions_index() -> str:
     return "\n".join(lines) + "\n"
 
 
+def events() -> str:
+    """Make the page of all events from the vocabulary."""
+    from chatfold._docs.events_page import render
+
+    return render()
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "decisions/README.md": decisions_index,
+    "events.md": events,
 }
 """Path below docs/ -> the function that gives the page's text, without the notice."""
 

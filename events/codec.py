@@ -4,7 +4,7 @@ Facts are the JSON of the event's struct without its tag (type and schema stand 
 replaced by ``[place, bytes]``, its place in the event's content list (``events.contentlist``). Values longer than a
 limit go to blobs. Bytes that were stored are never encoded again: digests, export and import go by them.
 
-Pure and safe to use from many threads: what an encoder or decoder has at hand while it works is kept per thread.
+Pure and safe to use from many threads: what an encoder or decoder has at hand while it works belongs to one call.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from events.content import Absent, Content, Json
 from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, in_blob, item_salt, present
-from events.digest import chain
+from events.digest import chain_hashes
 from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
 from events.ids import CommandId
 from events.paths import contents
 from events.records import Actor
-from events.upcasting import REGISTRY, Registry
+from events.upcasting import REGISTRY, Facts, Registry
 from events.values import DEFAULT_LIMITS, Limits, check_value
 from events.vocabulary import Event
+
+_Decoder: TypeAlias = msgspec.json.Decoder[EventBase]
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 _LONG_INTEGER: Final = re.compile(rb"[0-9]{19}")
@@ -60,21 +62,19 @@ _VALUE: Final = msgspec.json.Decoder()
 
 @final
 class _Tools:
-    """One thread's encoder and decoders of a registry, with what their hooks read and write meanwhile."""
+    """An encoder and decoders of a registry, with what their hooks read and write. Serves one call at a time."""
 
     def __init__(self) -> None:
         self.found: list[Content] = []
         self.values: Sequence[Json | Absent] = ()
         self.encoder = msgspec.json.Encoder(enc_hook=self._number)
-        self.full: dict[type[EventBase], msgspec.json.Decoder[EventBase]] = {}
-        self.bare: dict[type[EventBase], msgspec.json.Decoder[EventBase]] = {}
+        self.decoders: dict[type[EventBase], _Decoder] = {}
 
-    def decoder(self, cls: type[EventBase], *, bare: bool) -> msgspec.json.Decoder[EventBase]:
-        """Return the decoder of an event type; a bare one reads facts alone."""
-        known = self.bare if bare else self.full
-        decoder = known.get(cls)
+    def decoder(self, cls: type[EventBase]) -> _Decoder:
+        """Return the decoder of an event type."""
+        decoder = self.decoders.get(cls)
         if decoder is None:
-            decoder = known[cls] = msgspec.json.Decoder(cls, dec_hook=_bare if bare else self.fill)
+            decoder = self.decoders[cls] = msgspec.json.Decoder(cls, dec_hook=self.fill)
         return decoder
 
     def _number(self, value: object) -> tuple[int, int]:
@@ -102,12 +102,18 @@ def _bare(_type: type, reference: Any) -> Content:
 _SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(2048)]
 
 
-def _tools(registry: Registry) -> _Tools:
+def _borrow(registry: Registry) -> _Tools:
+    """Return tools that no other call has, since calls run in many threads; ``_give_back`` must follow."""
     try:
-        tools: _Tools = registry.local.tools
-    except AttributeError:
-        tools = registry.local.tools = _Tools()
+        tools: _Tools = registry.idle.pop()  # atomic, as is append
+    except IndexError:
+        tools = _Tools()
     return tools
+
+
+def _give_back(registry: Registry, tools: _Tools) -> None:
+    tools.found, tools.values = [], ()
+    registry.idle.append(tools)
 
 
 def decode(
@@ -126,13 +132,21 @@ def decode(
         NewerSchema: The schema is newer than what is known.
         MalformedEvent: The bytes are not what the envelope says.
     """
-    tools = _tools(registry)
-    if content:
-        try:
-            tools.values = read_values(stored.content, blobs)
-        except _DECODE_ERRORS as error:
-            raise MalformedEvent(f"version {stored.envelope.version}", f"content: {error}") from None
-    return Recorded(envelope=stored.envelope, event=_read(tools, stored, registry, bare=not content))
+    envelope = stored.envelope
+    cls = registry.find(envelope.type, envelope.schema, envelope.version)
+    try:
+        if content:
+            event = _filled(stored, cls, read_values(stored.content, blobs), registry)
+        elif envelope.schema == cls.schema:
+            decoder = registry.bare.get(cls)
+            if decoder is None:
+                decoder = registry.bare[cls] = msgspec.json.Decoder(cls, dec_hook=_bare)
+            event = decoder.decode(stored.facts)
+        else:
+            event = msgspec.convert(_upcast(stored, registry), cls, dec_hook=_bare)
+    except _DECODE_ERRORS as error:
+        raise _malformed(envelope, error) from None
+    return Recorded(envelope=envelope, event=event)
 
 
 def decode_places(stored: StoredEvent, registry: Registry = REGISTRY) -> Event:
@@ -141,25 +155,38 @@ def decode_places(stored: StoredEvent, registry: Registry = REGISTRY) -> Event:
     Raises:
         UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
     """
-    tools = _tools(registry)
-    tools.values = range(2**31)
-    return _read(tools, stored, registry, bare=False)
-
-
-def _read(tools: _Tools, stored: StoredEvent, registry: Registry, *, bare: bool) -> Event:
     envelope = stored.envelope
     cls = registry.find(envelope.type, envelope.schema, envelope.version)
     try:
-        if envelope.schema == cls.schema:
-            event = tools.decoder(cls, bare=bare).decode(stored.facts)
-        else:
-            if envelope.schema < 1:
-                raise ValueError(f"schema {envelope.schema}, the first is 1")
-            facts = registry.upcast(envelope.type, envelope.schema, _VALUE.decode(stored.facts), _count(stored.content))
-            event = msgspec.convert(facts, cls, dec_hook=_bare if bare else tools.fill)
+        event: Event = _filled(stored, cls, range(2**31), registry)
     except _DECODE_ERRORS as error:
-        raise MalformedEvent(f"version {envelope.version}", f"facts of {envelope.type!r}: {error}") from None
-    return event  # type: ignore[return-value]  # a registry's classes are the members of Event, or a test's stand-ins
+        raise _malformed(envelope, error) from None
+    return event
+
+
+def _filled(
+    stored: StoredEvent, cls: type[EventBase], values: Sequence[Json | Absent], registry: Registry
+) -> Any:  # a registry's classes are the members of Event, or a test's stand-ins for them
+    tools = _borrow(registry)
+    try:
+        tools.values = values
+        if stored.envelope.schema == cls.schema:
+            return tools.decoder(cls).decode(stored.facts)
+        return msgspec.convert(_upcast(stored, registry), cls, dec_hook=tools.fill)
+    finally:
+        _give_back(registry, tools)
+
+
+def _upcast(stored: StoredEvent, registry: Registry) -> Facts:
+    envelope = stored.envelope
+    if envelope.schema < 1:
+        raise ValueError(f"schema {envelope.schema}, the first is 1")
+    contents = len(_ITEMS.decode(stored.content)) if stored.content else 0
+    return registry.upcast(envelope.type, envelope.schema, _VALUE.decode(stored.facts), contents)
+
+
+def _malformed(envelope: Envelope, error: Exception) -> MalformedEvent:
+    return MalformedEvent(f"version {envelope.version}", f"{envelope.type!r}: {error}")
 
 
 def read_values(content: bytes, blobs: Mapping[str, bytes] = _NO_BLOBS) -> list[Json | Absent]:
@@ -182,10 +209,6 @@ def read_values(content: bytes, blobs: Mapping[str, bytes] = _NO_BLOBS) -> list[
         else:
             raise ValueError("an item has neither value nor hash")
     return values
-
-
-def _count(content: bytes) -> int:
-    return len(_ITEMS.decode(content)) if content else 0
 
 
 def encode(
@@ -228,8 +251,7 @@ def encode(
     """
     if len(salt) < SALT_BYTES:
         raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
-    tools = _tools(registry)
-    facts, found = _write(tools, event, version, registry)
+    facts, found = _write(event, version, registry)
     items, blobs, sizes = _items(event, found, salt, limits)
     content = encode_items(items)
     if len(facts) + len(content) > limits.event_bytes:
@@ -249,36 +271,45 @@ def encode(
         command=command,
         index=index,
     )
-    digest = chain(previous_digest, envelope, facts, content)
+    digest = chain_hashes(previous_digest, envelope, facts, b"".join([entry.hash for entry in items]))
     return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
 
 
-def _write(tools: _Tools, event: EventBase, version: int, registry: Registry) -> tuple[bytes, list[Content]]:
+def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, list[Content]]:
     """Return facts bytes and contents, having shown that the bytes read back as the same event."""
     cls = registry.find(event.type, event.schema, version)
     where = f"new event {event.type!r}"
     if type(event) is not cls:
         raise MalformedEvent(where, f"it is a {type(event).__qualname__}, the registry has {cls.__qualname__}")
-    found: list[Content] = []
-    tools.found = found
+    tools = _borrow(registry)
     try:
-        facts = tools.encoder.encode(event)
-    except (UnicodeEncodeError, RecursionError, TypeError) as error:
-        _explain(event)
-        raise MalformedEvent(where, str(error)) from None
-    if _LONG_INTEGER.search(facts):
-        _explain(event)
-    tools.values = [content._value for content in found]  # also what is absent
-    try:
-        again = tools.decoder(cls, bare=False).decode(facts)
-    except _DECODE_ERRORS as error:
-        raise MalformedEvent(where, str(error)) from None
-    if again != event:
-        raise MalformedEvent(where, "its fields do not have the types declared: it would not be read back as it is")
-    # The encoder leaves out a default only where it is the very same object. What was read has one object per value,
-    # so equal events give equal bytes however their values were made.
-    tools.found = []
-    return tools.encoder.encode(again), found
+        try:
+            facts = tools.encoder.encode(event)
+        except (UnicodeEncodeError, RecursionError, TypeError) as error:
+            _explain(event)
+            raise MalformedEvent(where, str(error)) from None
+        if _LONG_INTEGER.search(facts):
+            _explain(event)
+        found = tools.found
+        tools.values = [_held(content) for content in found]
+        try:
+            again = tools.decoder(cls).decode(facts)
+        except _DECODE_ERRORS as error:
+            raise MalformedEvent(where, str(error)) from None
+        if again != event:
+            raise MalformedEvent(where, "its fields do not have the types declared: it would not be read back as it is")
+        # The encoder leaves out a default only where it is the very same object. What was read has one object per
+        # value, so equal events give equal bytes however their values were made.
+        tools.found = []
+        return tools.encoder.encode(again), found
+    finally:
+        _give_back(registry, tools)
+
+
+def _held(content: Content) -> Json | Absent:
+    if content.available:
+        return content.value
+    return Absent.ERASED if content.erased else Absent.NOT_LOADED
 
 
 def _explain(event: EventBase) -> None:

@@ -53,7 +53,12 @@ def chain(previous: bytes, envelope: Envelope, facts: bytes, content: bytes) -> 
     Raises:
         MalformedEvent: The content bytes are not a content list.
     """
-    sections = (previous, envelope_bytes(envelope), facts, item_hashes(content, f"version {envelope.version}"))
+    return chain_hashes(previous, envelope, facts, item_hashes(content, f"version {envelope.version}"))
+
+
+def chain_hashes(previous: bytes, envelope: Envelope, facts: bytes, hashes: bytes) -> bytes:
+    """Return what ``chain`` does, given the hashes of the content's items, one after the other."""
+    sections = (previous, envelope_bytes(envelope), facts, hashes)
     # Each section is preceded by its length, so that no byte can move from one to the next.
     return hashlib.sha256(b"".join(len(s).to_bytes(8, "big") + s for s in sections)).digest()
 

@@ -8,7 +8,6 @@ log that the first one wrote.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
@@ -44,8 +43,10 @@ class Registry:
         self.steps: Final[Mapping[str, tuple[UpcastStep, ...]]] = MappingProxyType(
             {cls.type: tuple(steps.get(cls.type, ())) for cls in classes}
         )
-        self.local: Final = threading.local()
-        """What the codec keeps per thread for this registry."""
+        self.bare: Final[dict[type[EventBase], Any]] = {}
+        """The codec's decoders of facts alone."""
+        self.idle: Final[list[Any]] = []
+        """The codec's encoders and decoders that are not in use."""
         if len(self.types) != len(classes):
             raise ValueError("two classes have the same event type")
         if unknown := sorted(steps.keys() - self.types.keys()):

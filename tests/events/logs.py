@@ -10,6 +10,7 @@ from msgspec import Struct
 from events.codec import encode
 from events.content import Content, Json
 from events.digest import GENESIS
+from events.effects import EventBase
 from events.envelope import SourceStatus, Status, StoredEvent
 from events.ids import CommandId
 from events.messages import Message, Role
@@ -17,7 +18,6 @@ from events.parts import TextPart
 from events.records import Actor
 from events.upcasting import REGISTRY, Registry
 from events.values import DEFAULT_LIMITS, Limits
-from events.vocabulary import EventBase
 
 TIME = 1_790_000_000_000_000
 """Microseconds UTC of the first event; each later one comes a second after."""

@@ -28,9 +28,9 @@ SCRIPT = "from tests.golden.fingerprint import fingerprint; print(fingerprint())
 def interpreters() -> list[str]:
     """Return the interpreters from Python 3.11 on, each once: this one, those on PATH, pyenv's, and those of MORE."""
     found = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
-    for path in Path.home().glob(".pyenv/versions/3.*/bin/python"):
-        if int(path.parts[-3].split(".")[1]) >= 11:
-            found.append(str(path))
+    for python in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python")):
+        if int(python.parts[-3].split(".")[1]) >= 11:
+            found.append(str(python))
     return list(dict.fromkeys([sys.executable, *found, *filter(None, os.environ.get(MORE, "").split(os.pathsep))]))
 
 
@@ -75,12 +75,13 @@ def test_the_surroundings_are_what_they_are_meant_to_be() -> None:
 @pytest.mark.parametrize("python", interpreters())
 def test_other_interpreters_give_the_same_bytes(python: str) -> None:
     """With a msgspec of its own, or with this environment's where that fits."""
+    reasons = []
     for more in ((), (SITE,)):
         probe = run(python, PROBE, *more)
+        reasons = (probe.stderr.strip() or "no output").splitlines()
         if probe.returncode == 0:
             done = run(python, SCRIPT, *more)
             print(f"same bytes under {probe.stdout.strip()}")
             assert (done.stdout.strip(), done.stderr) == (fingerprint(), "")
             return
-    reason = (probe.stderr.strip() or "no output").splitlines()[-1].strip()
-    pytest.skip(f"{python} cannot import msgspec: {reason}")
+    pytest.skip(f"{python} cannot import msgspec: {reasons[-1].strip()}")

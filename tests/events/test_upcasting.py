@@ -10,11 +10,12 @@ import pytest
 from events.codec import decode
 from events.content import Content
 from events.digest import verify_chain
+from events.effects import EventBase
 from events.errors import MalformedEvent, NewerSchema, UnknownEventType
 from events.ids import ChatId
 from events.logfile import header_of, read_log, write_log
 from events.upcasting import REGISTRY, Facts, Registry
-from events.vocabulary import EVENT_TYPES, EventBase
+from events.vocabulary import EVENT_TYPES
 from tests.events.logs import Log
 
 

@@ -109,11 +109,11 @@ PARTS = (
         metadata=Content({"page": 2}),
     ),
     ContextFilePart(
-        path=Content("/home/user/AGENTS.md"),
+        path=Content("/srv/project/AGENTS.md"),
         text=Content("Be brief."),
         truncated=True,
         os="linux",
-        directory=Content("/home/user"),
+        directory=Content("/srv/project"),
     ),
 )
 EVERY_PART = Message(

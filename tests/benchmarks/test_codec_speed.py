@@ -1,0 +1,54 @@
+"""How many events of about 500 bytes a core encodes, verifies, decodes and folds in a second of CPU time. Printed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from events.codec import decode
+from events.content import Content
+from events.digest import verify_chain
+from events.messages import Message, Step, Usage
+from events.parts import TextPart
+from events.reducer import fold
+from events.vocabulary import StepCommitted
+from tests.events.logs import TIME, Log
+
+COUNT = 20_000
+STEP = Step(
+    provider="anthropic", model="claude", finish_reason="stop", usage=Usage(input=900, output=80), ended_at=TIME
+)
+ANSWER = Message(role="assistant", parts=(TextPart(text=Content("word " * 45)),), step=STEP)
+
+
+def rate(what: str, run: Callable[[], object]) -> float:
+    """Run three times and return events per second of CPU time in the best."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        run()
+        best = min(best, time.process_time() - start)
+    print(f"{what}: {COUNT / best:,.0f} events/s")
+    return COUNT / best
+
+
+@pytest.mark.bench
+def test_speed_of_the_stored_form() -> None:
+    def encode_all() -> Log:
+        log = Log()
+        for attempt in range(COUNT):
+            log.add(StepCommitted(attempt=attempt, added=(ANSWER,)))
+        return log
+
+    encoded = rate("encode", encode_all)
+    stored = encode_all().events
+    size = len(stored[-1].facts) + len(stored[-1].content)
+    print(f"bytes of an event: {len(stored[-1].facts)} of facts, {size} in all")
+    assert 400 < size < 600
+    facts = rate("decode facts", lambda: [decode(one, content=False) for one in stored])
+    rate("decode facts and fold", lambda: fold(decode(one, content=False) for one in stored))
+    full = rate("decode facts and content", lambda: [decode(one) for one in stored])
+    assert rate("verify", lambda: verify_chain(stored)) > encoded
+    assert facts > full > encoded
