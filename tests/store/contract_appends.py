@@ -10,7 +10,7 @@ from store.contract import Append, Appended, CommandRecord, Conflict, DuplicateC
 from store.errors import MalformedAppend
 from tests.store.making import CHAT, appending, events, header, of
 
-ODD_TEXTS = ["", "\x00", "a\x00b", "\x01", "\x010", "\x011\x00", "é 😀 \u202e", "it's \"quoted\" \\", "%s {} $1", "a,b"]
+ODD_TEXTS = ["", "\x00", "a\x00b", "\x01", "\x010", "\x011\x00", "é 😀 \u202e", 'it\'s "quoted" \\', "%s {} $1", "a,b"]
 
 
 async def everything(store: Store) -> Any:
@@ -83,7 +83,12 @@ class AppendContract:
         await store.append(appending(0, "a", "a", "b"))
         await store.append(appending(3, "c", "c", "c"))
         found = [await store.find_command(CHAT, CommandId(name)) for name in ("a", "b", "c", "d")]
-        assert found == [CommandRecord(1, 2, b"print"), CommandRecord(3, 3, b"print"), CommandRecord(4, 6, b"print"), None]
+        assert found == [
+            CommandRecord(1, 2, b"print"),
+            CommandRecord(3, 3, b"print"),
+            CommandRecord(4, 6, b"print"),
+            None,
+        ]
         assert await store.find_command(ChatId("other"), CommandId("a")) is None
 
     async def test_blobs_are_kept_once(self, store: Store) -> None:
@@ -153,7 +158,9 @@ class AppendContract:
         (new,) = events(1, "large")
         large = msgspec.structs.replace(new.stored, content=b"\x00\xff" * 1_000_000)
         await store.append(
-            Append(chat=CHAT, expected_version=0, header=header(1), events=(msgspec.structs.replace(new, stored=large),))
+            Append(
+                chat=CHAT, expected_version=0, header=header(1), events=(msgspec.structs.replace(new, stored=large),)
+            )
         )
         assert list(await store.read_events(CHAT)) == [large]
 

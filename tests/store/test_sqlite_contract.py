@@ -11,11 +11,11 @@ from tests.store.contract import StoreContract
 
 class TestSqlite(StoreContract):
     @pytest.fixture
-    async def store(self, sqlite_url: str) -> AsyncIterator[Store]:
-        async with SqliteStore(f"{sqlite_url}?synchronous=normal") as store:
+    async def store(self, migrated_sqlite: str) -> AsyncIterator[Store]:
+        async with SqliteStore(migrated_sqlite) as store:
             yield store
 
     @pytest.fixture
-    async def other(self, sqlite_url: str, store: Store) -> AsyncIterator[Store]:
-        async with SqliteStore(f"{sqlite_url}?synchronous=normal") as other:
+    async def other(self, migrated_sqlite: str, store: Store) -> AsyncIterator[Store]:
+        async with SqliteStore(migrated_sqlite) as other:
             yield other
