@@ -228,7 +228,7 @@ async def test_a_response_that_failed(code: str, kind: str, retryable: bool) -> 
 
 async def test_both_forms_of_a_failure_within_responses() -> None:
     for form in ("failed", "error"):
-        reply = Answer("Hello.", fail=Fail(429, form=form), fail_after=1)  # type: ignore[arg-type]
+        reply = Answer("Hello.", fail=Fail(429, form=form), fail_after=1)
         async with serving("openai", [reply]) as (_, provider):
             with pytest.raises(ProviderError) as caught:
                 await collect(provider, request("hi"))

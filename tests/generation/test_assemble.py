@@ -1,0 +1,241 @@
+"""From a stream to a message's parts: whole, cut short, repaired."""
+
+from __future__ import annotations
+
+import pytest
+
+from events.content import Content
+from events.ids import MessageId, call_key
+from events.messages import Step, Usage
+from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
+from events.records import ToolPolicy
+from generation.assemble import Assembler
+from generation.providers.contract import (
+    CallDelta,
+    CallEnd,
+    Finish,
+    ProviderResult,
+    ReasoningDelta,
+    ReasoningEnd,
+    SourceFound,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    UsageSoFar,
+)
+
+ID = MessageId("7.0")
+USAGE = Usage(input=3, output=4)
+FINISH = Finish(reason="stop", usage=USAGE, response_id="r", metadata={"x": 1})
+
+
+def fold(*stream: StreamPart | UsageSoFar, tools: dict[str, ToolPolicy] | None = None) -> Assembler:
+    assembler = Assembler(tools or {})
+    for at, part in enumerate(stream):
+        assembler.add(part, 100 + at)
+    return assembler
+
+
+def cut(*stream: StreamPart) -> tuple[Part, ...]:
+    return fold(*stream).parts(ID, interrupted=True)
+
+
+def call_end(arguments: str = "{}", *, block: int = 0, name: str = "t", provider: bool = False) -> CallEnd:
+    return CallEnd(block=block, id="c", name=name, arguments=arguments, provider_executed=provider)
+
+
+class TestWhole:
+    def test_text(self) -> None:
+        parts = fold(TextDelta(block=0, text="Hel"), TextDelta(block=0, text="lo"), TextEnd(block=0), FINISH).parts(ID)
+        assert parts == (TextPart(text=Content("Hello")),)
+
+    def test_blocks_stand_in_their_order_however_they_come(self) -> None:
+        parts = fold(TextDelta(block=1, text="b"), TextDelta(block=0, text="a"), FINISH).parts(ID)
+        assert parts == (TextPart(text=Content("a")), TextPart(text=Content("b")))
+
+    def test_reasoning_has_times_and_keeps_its_signature(self) -> None:
+        parts = fold(
+            ReasoningDelta(block=0, text="Hm"),
+            ReasoningEnd(block=0, metadata={"s": 1}),
+            ReasoningEnd(block=0),
+            FINISH,
+        ).parts(ID)
+        expected = ReasoningPart(text=Content("Hm"), metadata=Content({"s": 1}), started_at=100, ended_at=102)
+        assert parts == (expected,)
+
+    def test_what_is_empty_goes_unless_it_is_signed(self) -> None:
+        parts = fold(
+            TextDelta(block=0, text=" \n"),
+            ReasoningEnd(block=1),
+            ReasoningEnd(block=2, metadata={"s": 1}, redacted=True),
+            FINISH,
+        ).parts(ID)
+        assert [type(part) for part in parts] == [ReasoningPart]
+
+    def test_metadata_of_text_is_kept(self) -> None:
+        (part,) = fold(TextDelta(block=0, text="a"), TextEnd(block=0, metadata={"p": 1}), FINISH).parts(ID)
+        assert part == TextPart(text=Content("a"), metadata=Content({"p": 1}))
+
+    def test_a_whole_call_beats_its_deltas(self) -> None:
+        (part,) = fold(CallDelta(block=0, text='{"a"', name="t", id="c"), call_end('{"a": 1}'), FINISH).parts(ID)
+        assert isinstance(part, ToolCallPart)
+        assert part.arguments.text == '{"a": 1}'
+
+    def test_broken_arguments_of_a_whole_answer_stay(self) -> None:
+        (part,) = fold(call_end('{"a"'), FINISH).parts(ID)
+        assert isinstance(part, ToolCallPart)
+        assert part.arguments.text == '{"a"'
+
+    def test_results_and_sources_of_the_provider(self) -> None:
+        parts = fold(
+            TextDelta(block=0, text=" "),
+            call_end(block=1, provider=True),
+            ProviderResult(block=2, call_id="c", output={"x": "\ud83d"}, is_error=True, metadata={"m": 1}),
+            SourceFound(block=3, source_id="s", url="https://a.example", title="A"),
+            FINISH,
+        ).parts(ID)
+        call, result, source = parts
+        assert isinstance(call, ToolCallPart)
+        assert call.runner == "provider"
+        assert result == ToolResultPart(
+            call=call_key(ID, 0),
+            is_error=True,
+            output=Content({"x": "\ufffd"}),
+            provider_executed=True,
+            metadata=Content({"m": 1}),
+            ended_at=102,
+            repaired=("$.output.x",),
+        )
+        assert source == SourcePart(source_id="s", url=Content("https://a.example"), title=Content("A"))
+
+    def test_parts_can_be_made_again_under_another_id(self) -> None:
+        assembler = fold(call_end(provider=True), ProviderResult(block=1, call_id="c", output=None), FINISH)
+        keys = [assembler.parts(MessageId(name))[1].call for name in ("7.0", "8.1")]  # type: ignore[union-attr]
+        assert keys == ["7.0.0", "8.1.0"]
+
+
+class TestFrozenFacts:
+    POLICY = ToolPolicy(name="t", runner="client", crash="rerun", exclusive=True, stop_after=True, needs_approval=True)
+
+    def test_of_a_declared_tool(self) -> None:
+        (part,) = fold(call_end(), FINISH, tools={"t": self.POLICY}).parts(ID)
+        assert part == ToolCallPart(
+            name="t",
+            arguments=Content("{}"),
+            provider_call_id="c",
+            runner="client",
+            crash="rerun",
+            exclusive=True,
+            stop_after=True,
+            needs_approval=True,
+        )
+
+    def test_of_an_unknown_tool(self) -> None:
+        (part,) = fold(call_end(name="nobody"), FINISH, tools={"t": self.POLICY}).parts(ID)
+        assert part == ToolCallPart(name="nobody", arguments=Content("{}"), provider_call_id="c", runner="local")
+
+    def test_of_a_call_that_the_provider_ran(self) -> None:
+        (part,) = fold(call_end(provider=True), FINISH, tools={"t": self.POLICY}).parts(ID)
+        assert isinstance(part, ToolCallPart)
+        assert (part.runner, part.needs_approval) == ("provider", False)
+
+
+class TestCutShort:
+    def test_text_and_reasoning_stay_as_far_as_they_came(self) -> None:
+        parts = cut(ReasoningDelta(block=0, text="Hm"), TextDelta(block=1, text="Hel"))
+        assert [part.text.text for part in parts if isinstance(part, TextPart | ReasoningPart)] == ["Hm", "Hel"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "kept"), [('{"a": 1}', True), ("{}", True), ('{"a"', False), ("", False), ("1", False)]
+    )
+    def test_calls_stay_only_with_arguments_that_are_an_object(self, arguments: str, kept: bool) -> None:
+        opening = CallDelta(block=0, text="", name="t", id="c")
+        assert bool(cut(opening, CallDelta(block=0, text=arguments))) is kept
+        assert bool(cut(opening, call_end(arguments))) is kept
+
+    def test_a_call_without_its_name_goes(self) -> None:
+        assert cut(CallDelta(block=0, text="{}")) == ()
+
+    def test_of_the_provider_a_call_stays_without_its_result_but_no_result_without_its_call(self) -> None:
+        lost = ProviderResult(block=1, call_id="x", output="y")
+        assert [type(part) for part in cut(call_end(provider=True), lost)] == [ToolCallPart]
+
+    def test_nothing_came(self) -> None:
+        assert cut() == ()
+
+    def test_it_can_be_asked_at_any_moment(self) -> None:
+        assembler = Assembler({})
+        lengths = []
+        for piece in "Hello":
+            assembler.add(TextDelta(block=0, text=piece))
+            (part,) = assembler.parts(ID, interrupted=True)
+            lengths.append(part.text.size)  # type: ignore[union-attr]
+        assert lengths == [1, 2, 3, 4, 5]
+
+
+class TestShown:
+    def test_halves_of_a_pair_are_shown_once_joined(self) -> None:
+        assembler = Assembler({})
+        assert assembler.add(TextDelta(block=0, text="a\ud83d")) == (TextDelta(block=0, text="a"),)
+        assert assembler.add(TextDelta(block=0, text="\ude00b")) == (TextDelta(block=0, text="😀b"),)
+
+    def test_half_a_pair_alone_is_held_back_and_shown_replaced_at_the_end(self) -> None:
+        assembler = Assembler({})
+        assert assembler.add(TextDelta(block=0, text="\ud83d")) == ()
+        end = TextEnd(block=0)
+        assert assembler.add(end) == (TextDelta(block=0, text="\ufffd"), end)
+        assert assembler.parts(ID) == (TextPart(text=Content("\ufffd"), repaired=("$.text",)),)
+
+    def test_blocks_that_never_ended_are_ended_by_the_finish(self) -> None:
+        assembler = Assembler({})
+        for part in (TextDelta(block=0, text="a\ud83d"), ReasoningDelta(block=1, text="b\ud83d")):
+            assembler.add(part)
+        assert assembler.add(FINISH) == (
+            TextDelta(block=0, text="\ufffd"),
+            ReasoningDelta(block=1, text="\ufffd"),
+            FINISH,
+        )
+
+    def test_blocks_do_not_mix(self) -> None:
+        assembler = Assembler({})
+        assembler.add(TextDelta(block=0, text="\ud83d"))
+        assembler.add(TextDelta(block=1, text="\ude00"))
+        assembler.add(FINISH)
+        assert [part.text.text for part in assembler.parts(ID)] == ["\ufffd", "\ufffd"]  # type: ignore[union-attr]
+
+    def test_repaired_arguments_are_shown_and_kept_alike(self) -> None:
+        assembler = Assembler({})
+        (shown,) = assembler.add(call_end('{"a": "\\ud83d"}'))
+        (kept,) = assembler.parts(ID)
+        assert isinstance(shown, CallEnd)
+        assert isinstance(kept, ToolCallPart)
+        assert shown.arguments == kept.arguments.text == '{"a":"\ufffd"}'
+        assert kept.repaired == ("$.arguments.a",)
+
+    def test_a_block_that_changes_its_kind_is_refused(self) -> None:
+        assembler = Assembler({})
+        assembler.add(TextDelta(block=0, text="a"))
+        with pytest.raises(TypeError, match="block 0"):
+            assembler.add(ReasoningDelta(block=0, text="b"))
+
+
+class TestStep:
+    def test_of_a_whole_stream(self) -> None:
+        assembler = fold(UsageSoFar(usage=Usage(input=3), response_id="early"), TextDelta(block=0, text="a"), FINISH)
+        assert assembler.step("p", "m", started_at=1, ended_at=9) == Step(
+            provider="p",
+            model="m",
+            finish_reason="stop",
+            usage=USAGE,
+            response_id="r",
+            metadata=Content({"x": 1}),
+            started_at=1,
+            first_part_at=101,
+            ended_at=9,
+        )
+
+    def test_of_a_cut_stream_the_usage_so_far(self) -> None:
+        assembler = fold(UsageSoFar(usage=Usage(input=3), response_id="early"))
+        assert assembler.step("p", "m") == Step(
+            provider="p", model="m", usage=Usage(input=3), response_id="early", finish_reason="unknown"
+        )
