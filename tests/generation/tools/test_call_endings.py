@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
+from anyio import CapacityLimiter
 from structlog.testing import capture_logs
 
 from generation.tools.contract import Tool, ToolContext
@@ -233,5 +235,63 @@ async def test_a_timeout_that_is_not_reached_changes_nothing() -> None:
         return "done"
 
     result = await run_call(call("quick"), env(Tool.from_function(quick, timeout=60)))
+    assert result is not None
+    assert result.answer == Answer("done")
+
+
+async def test_waiting_for_a_thread_does_not_count_as_running() -> None:
+    stubborn = Stubborn()
+    first = Tool.from_function(stubborn, name="first")
+
+    def quick() -> str:
+        return "done"
+
+    environment = replace(env(first, Tool.from_function(quick, timeout=0.2)), limiter=CapacityLimiter(1))
+    one = RunningCall(call("first"), environment)
+    await until(stubborn.entered.is_set)
+    clock = asyncio.get_running_loop().time
+    begin = clock()
+    two = RunningCall(call("quick"), environment)
+    await until(lambda: clock() - begin > 0.3)
+    assert (one.begun, two.begun, two.done) == (True, False, False)
+    stubborn.gate.set()
+    results = [await one.wait(), await two.wait()]
+    assert [result.answer.output for result in results if result is not None] == ["at last", "done"]
+
+
+async def test_a_call_that_waits_for_a_thread_can_be_cancelled() -> None:
+    stubborn = Stubborn()
+    tools = [Tool.from_function(stubborn, name=name) for name in ("first", "second")]
+    environment = replace(env(*tools), limiter=CapacityLimiter(1))
+    one = RunningCall(call("first"), environment)
+    await until(stubborn.entered.is_set)
+    two = RunningCall(call("second"), environment)
+    await until(lambda: two._in_thread)
+    two.cancel()
+    stubborn.gate.set()
+    assert await one.wait() is not None
+    assert await two.wait() is None
+    assert not two.begun
+
+
+async def test_when_no_thread_can_be_had_the_call_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_thread(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", no_thread)
+    result = await run_call(call("quick"), env(Tool.from_function(Stubborn(), name="quick")))
+    assert result is not None
+    assert result.answer == Answer("RuntimeError: can't start new thread", is_error=True)
+
+
+async def test_a_result_that_is_just_there_is_not_abandoned() -> None:
+    async def quick() -> str:
+        return "done"
+
+    running = RunningCall(call("quick"), env(Tool.from_function(quick)))
+    while running._work is None or not running._work.done():  # noqa: ASYNC110 - it is the very turn of the loop that matters
+        await asyncio.sleep(0)
+    assert not running.done
+    result = await running.wait(0)
     assert result is not None
     assert result.answer == Answer("done")
