@@ -138,7 +138,7 @@ class RunningCall:
             self._let_go(self._work)
 
     def _let_go(self, work: asyncio.Task[Answer]) -> None:
-        self._log.warning("tool_call_abandoned", thread=self._in_thread)
+        self._log.warning("tool_call_abandoned", in_thread=self._in_thread)
         _abandoned_work.add(work)
         work.add_done_callback(self._drop)
         work.cancel()
@@ -195,7 +195,7 @@ class RunningCall:
 
     async def _time_out(self, work: asyncio.Task[Answer], timeout: float | None) -> Answer:
         thread = self._in_thread
-        self._log.warning("tool_timed_out", timeout=timeout, thread=thread)
+        self._log.warning("tool_timed_out", timeout=timeout, in_thread=thread)
         self._too_late.set()
         self._cancel_flag.set()
         work.cancel()
