@@ -87,7 +87,10 @@ class RunningBatch:
         except TimeoutError:
             for running in self._running.values():
                 running.cancel()
-                running.abandon()
+            for running in self._running.values():
+                result = await running.wait(0)
+                if result is not None:
+                    results.append(result)
             self._running.clear()
         return tuple(results)
 

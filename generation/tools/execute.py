@@ -77,6 +77,8 @@ class RunningCall:
         self._log = _log.bind(chat=env.chat, call=call.key, tool=call.name)
         self._abandoned = False
         self._too_late = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._begun = self._loop.create_future()
         self._in_thread = False
         self._work: asyncio.Task[Answer] | None = None
         self._task = asyncio.create_task(self._supervise(), name=f"tool {call.name} {call.key}")
@@ -85,6 +87,11 @@ class RunningCall:
     def done(self) -> bool:
         """Whether the call ended or was abandoned."""
         return self._task.done()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the function was entered. A call that ends without that had no effect."""
+        return self._begun.done()
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
@@ -107,6 +114,8 @@ class RunningCall:
         """
         if not self.done:
             await asyncio.wait({self._task}, timeout=grace)
+        if not self.done and self._work is not None and self._work.done():
+            await asyncio.wait({self._task})  # the function is through, its result is a turn of the loop away
         if not self.done:
             self.abandon()
         return self.result()
@@ -129,7 +138,7 @@ class RunningCall:
             self._let_go(self._work)
 
     def _let_go(self, work: asyncio.Task[Answer]) -> None:
-        self._log.warning("tool_call_abandoned", thread=self._in_thread)
+        self._log.warning("tool_call_abandoned", in_thread=self._in_thread)
         _abandoned_work.add(work)
         work.add_done_callback(self._drop)
         work.cancel()
@@ -170,18 +179,23 @@ class RunningCall:
         if self._cancel_flag.is_set():
             return None
         work = self._work = asyncio.create_task(self._invoke(function, arguments), name=self._task.get_name())
+        # The time that a sync function waits for a thread does not count.
+        await asyncio.wait({work, self._begun}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=timeout)
         if not work.done():
             return await self._time_out(work, timeout)
-        if not work.cancelled() and work.exception() is None:
+        error = CallCancelled() if work.cancelled() else work.exception()
+        if error is None:
             return work.result()
         if self._cancel_flag.is_set():
             return None
+        if not isinstance(error, CallCancelled):
+            return self._failed(error)
         return error_answer("CancelledError: the tool was cancelled by something within itself", self._env.budget)
 
     async def _time_out(self, work: asyncio.Task[Answer], timeout: float | None) -> Answer:
         thread = self._in_thread
-        self._log.warning("tool_timed_out", timeout=timeout, thread=thread)
+        self._log.warning("tool_timed_out", timeout=timeout, in_thread=thread)
         self._too_late.set()
         self._cancel_flag.set()
         work.cancel()
@@ -194,6 +208,7 @@ class RunningCall:
 
     async def _invoke(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer:
         if _is_async(function):
+            self._begin()
             return await self._finish(function, arguments)
         self._in_thread = True
         try:
@@ -225,6 +240,7 @@ class RunningCall:
         """Call a sync function, in its thread; its value is turned into an answer there, because that may take long."""
         if self._cancel_flag.is_set():
             raise CallCancelled("the call was cancelled before it began")
+        self._loop.call_soon_threadsafe(self._begin)
         try:
             value = function(**arguments)
             if not inspect.isawaitable(value):
@@ -239,6 +255,10 @@ class RunningCall:
         finally:
             if self._too_late.is_set():
                 self._log.warning("tool_result_dropped")
+
+    def _begin(self) -> None:
+        if not self._begun.done():
+            self._begun.set_result(None)
 
     def _failed(self, error: BaseException) -> Answer:
         self._log.debug("tool_failed", exc_info=error)

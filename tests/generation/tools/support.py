@@ -37,5 +37,5 @@ def call(name: str, arguments: str = "{}", *, key: str = "5.0.1", exclusive: boo
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the event loop turn until a condition holds that a thread or another task brings about."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - what is waited for knows no event of this loop
         await asyncio.sleep(0.001)

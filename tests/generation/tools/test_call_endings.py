@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
-from structlog.testing import capture_logs
+from anyio import CapacityLimiter
 
 from generation.tools.contract import Tool, ToolContext
 from generation.tools.execute import RunningCall, _abandoned_work, run_call
@@ -63,19 +64,20 @@ async def test_timeout_of_a_sync_function_tells_it_and_goes_on() -> None:
     assert await asyncio.to_thread(left.wait, 30)
 
 
-async def test_a_sync_function_that_ignores_its_timeout_is_left_behind_and_its_result_dropped() -> None:
+async def test_a_sync_function_that_ignores_its_timeout_is_left_behind_and_its_result_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stubborn = Stubborn()
-    with capture_logs() as logs:
-        result = await run_call(call("stubborn"), env(Tool.from_function(stubborn, name="stubborn", timeout=TINY)))
-        assert result is not None
-        assert result.answer.is_error
-        assert not stubborn.left.is_set()
-        stubborn.gate.set()
-        await until(lambda: any(log["event"] == "tool_result_dropped" for log in logs))
+    result = await run_call(call("stubborn"), env(Tool.from_function(stubborn, name="stubborn", timeout=TINY)))
+    assert result is not None
+    assert result.answer.is_error
+    assert not stubborn.left.is_set()
+    stubborn.gate.set()
+    await until(lambda: "tool_result_dropped" in caplog.messages)
     assert stubborn.left.is_set()
 
 
-async def test_an_async_function_that_ignores_its_timeout_is_left_behind() -> None:
+async def test_an_async_function_that_ignores_its_timeout_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     gate = asyncio.Event()
 
     async def deaf() -> str:
@@ -86,13 +88,12 @@ async def test_an_async_function_that_ignores_its_timeout_is_left_behind() -> No
                 continue
         return "at last"
 
-    with capture_logs() as logs:
-        result = await run_call(call("deaf"), env(Tool.from_function(deaf, timeout=TINY), cleanup=TINY))
-        assert result is not None
-        assert "It may still be running" in str(result.answer.output)
-        gate.set()
-        await until(lambda: not _abandoned_work)
-    assert [log["event"] for log in logs] == ["tool_timed_out", "tool_call_abandoned", "tool_result_dropped"]
+    result = await run_call(call("deaf"), env(Tool.from_function(deaf, timeout=TINY), cleanup=TINY))
+    assert result is not None
+    assert "It may still be running" in str(result.answer.output)
+    gate.set()
+    await until(lambda: not _abandoned_work)
+    assert caplog.messages == ["tool_timed_out", "tool_call_abandoned", "tool_result_dropped"]
 
 
 async def test_cancel_reaches_an_async_function() -> None:
@@ -173,22 +174,23 @@ async def test_a_sync_function_that_ends_itself_gives_no_result() -> None:
     assert await running.wait(30) is None
 
 
-async def test_after_the_grace_a_sync_function_is_abandoned_and_its_result_dropped() -> None:
+async def test_after_the_grace_a_sync_function_is_abandoned_and_its_result_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stubborn = Stubborn()
     running = RunningCall(call("stubborn"), env(Tool.from_function(stubborn, name="stubborn")))
     await until(stubborn.entered.is_set)
     running.cancel()
-    with capture_logs() as logs:
-        assert await running.wait(TINY) is None
-        assert await running.wait() is None
-        stubborn.gate.set()
-        await until(lambda: any(log["event"] == "tool_result_dropped" for log in logs))
+    assert await running.wait(TINY) is None
+    assert await running.wait() is None
+    stubborn.gate.set()
+    await until(lambda: "tool_result_dropped" in caplog.messages)
     assert running.result() is None
     assert stubborn.left.is_set()
     await until(lambda: not _abandoned_work)
 
 
-async def test_a_thread_that_gives_a_coroutine_too_late_warns_of_nothing() -> None:
+async def test_a_thread_that_gives_a_coroutine_too_late_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
     entered, gate = threading.Event(), threading.Event()
 
     async def inner() -> str:
@@ -201,10 +203,9 @@ async def test_a_thread_that_gives_a_coroutine_too_late_warns_of_nothing() -> No
 
     running = RunningCall(call("late"), env(Tool.from_function(late)))
     await until(entered.is_set)
-    with capture_logs() as logs:
-        running.abandon()
-        gate.set()
-        await until(lambda: any(log["event"] == "tool_result_dropped" for log in logs))
+    running.abandon()
+    gate.set()
+    await until(lambda: "tool_result_dropped" in caplog.messages)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -233,5 +234,63 @@ async def test_a_timeout_that_is_not_reached_changes_nothing() -> None:
         return "done"
 
     result = await run_call(call("quick"), env(Tool.from_function(quick, timeout=60)))
+    assert result is not None
+    assert result.answer == Answer("done")
+
+
+async def test_waiting_for_a_thread_does_not_count_as_running() -> None:
+    stubborn = Stubborn()
+    first = Tool.from_function(stubborn, name="first")
+
+    def quick() -> str:
+        return "done"
+
+    environment = replace(env(first, Tool.from_function(quick, timeout=0.2)), limiter=CapacityLimiter(1))
+    one = RunningCall(call("first"), environment)
+    await until(stubborn.entered.is_set)
+    clock = asyncio.get_running_loop().time
+    begin = clock()
+    two = RunningCall(call("quick"), environment)
+    await until(lambda: clock() - begin > 0.3)
+    assert (one.begun, two.begun, two.done) == (True, False, False)
+    stubborn.gate.set()
+    results = [await one.wait(), await two.wait()]
+    assert [result.answer.output for result in results if result is not None] == ["at last", "done"]
+
+
+async def test_a_call_that_waits_for_a_thread_can_be_cancelled() -> None:
+    stubborn = Stubborn()
+    tools = [Tool.from_function(stubborn, name=name) for name in ("first", "second")]
+    environment = replace(env(*tools), limiter=CapacityLimiter(1))
+    one = RunningCall(call("first"), environment)
+    await until(stubborn.entered.is_set)
+    two = RunningCall(call("second"), environment)
+    await until(lambda: two._in_thread)
+    two.cancel()
+    stubborn.gate.set()
+    assert await one.wait() is not None
+    assert await two.wait() is None
+    assert not two.begun
+
+
+async def test_when_no_thread_can_be_had_the_call_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_thread(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", no_thread)
+    result = await run_call(call("quick"), env(Tool.from_function(Stubborn(), name="quick")))
+    assert result is not None
+    assert result.answer == Answer("RuntimeError: can't start new thread", is_error=True)
+
+
+async def test_a_result_that_is_just_there_is_not_abandoned() -> None:
+    async def quick() -> str:
+        return "done"
+
+    running = RunningCall(call("quick"), env(Tool.from_function(quick)))
+    while running._work is None or not running._work.done():  # noqa: ASYNC110 - it is the very turn of the loop that matters
+        await asyncio.sleep(0)
+    assert not running.done
+    result = await running.wait(0)
     assert result is not None
     assert result.answer == Answer("done")

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import functools
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -144,13 +145,18 @@ async def test_exceptions_become_error_results(error: BaseException, text: str) 
         assert (await run(Tool.from_function(async_fails))).answer == Answer(text, is_error=True)
 
 
-async def test_no_traceback_reaches_the_model() -> None:
+async def test_the_traceback_goes_to_the_log_at_debug_and_not_to_the_model(caplog: pytest.LogCaptureFixture) -> None:
     def fails() -> None:
         raise RuntimeError("out")
 
+    caplog.set_level(logging.DEBUG, "generation")
     output = str((await run(Tool.from_function(fails))).answer.output)
     assert __file__ not in output
     assert "Traceback" not in output
+    [record] = [record for record in caplog.records if record.getMessage() == "tool_failed"]
+    assert record.levelno == logging.DEBUG
+    assert record.exc_info is not None
+    assert record.exc_info[0] is RuntimeError
 
 
 async def test_a_tool_may_answer_with_an_error() -> None:
