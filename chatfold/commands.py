@@ -1,4 +1,7 @@
-"""The engine's commands: what users and clients do to chats. Each is one append; a worker of this process may acquire the chat in it."""
+"""The engine's commands: what users and clients do to chats.
+
+Each is one append; a worker of this process may acquire the chat in it.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
 class ChatCommands:
     """Commands on chats. ``Engine`` is one; it is not used by itself.
 
-    Every method takes a ``command_id``: the same id with the same content does its work once and returns the first receipt again, with other
-    content it is refused (IdempotencyConflict). Refusals are typed: see ``chatstate.errors``.
+    Every method takes a ``command_id``: the same id with the same content does its work once and returns the first
+    receipt again, with other content it is refused (IdempotencyConflict). Refusals are typed: see ``chatstate.errors``.
     """
 
     runtime: Runtime

@@ -1,4 +1,7 @@
-"""``Engine``: the composition root that applications embed. Opens the store, makes the shared parts, runs a worker or not."""
+"""``Engine``: the composition root that applications embed.
+
+Opens the store, makes the shared parts, runs a worker or not.
+"""
 
 from __future__ import annotations
 

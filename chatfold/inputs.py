@@ -1,4 +1,7 @@
-"""From what callers give to what commands carry: messages, results, fingerprints. Refuses what cannot be stored exactly."""
+"""From what callers give to what commands carry: messages, results, fingerprints.
+
+Refuses what cannot be stored exactly.
+"""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chatstate.classify import X, classify
+from events.effects import Effects
 from events.envelope import Status
 from events.ids import ChatId, MessageId
 from events.ids import message_id as make_message_id
-from events.effects import Effects
 from store.append import Outcome
 
 

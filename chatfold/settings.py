@@ -14,8 +14,8 @@ from generation.runtime import WorkerSettings
 class Settings(BaseSettings):
     """How an engine runs. Times are seconds.
 
-    The TOML file is named by ``CHATFOLD_CONFIG``, else ``chatfold.toml`` in the working directory, if there is one. Each setting is also
-    an environment variable: ``CHATFOLD_POLL``, ``CHATFOLD_QUEUE_LIMIT`` and so on.
+    The TOML file is named by ``CHATFOLD_CONFIG``, else ``chatfold.toml`` in the working directory, if there is one.
+    Each setting is also an environment variable: ``CHATFOLD_POLL``, ``CHATFOLD_QUEUE_LIMIT`` and so on.
     """
 
     model_config = SettingsConfigDict(env_prefix="CHATFOLD_", extra="forbid", frozen=True)

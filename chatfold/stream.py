@@ -1,7 +1,8 @@
 """The stream of one chat: committed events, with live parts between them where the chat runs in this process.
 
-A position is one opaque cursor. Events come from the log, each once and in order; parts come from the worker's part buffer, best effort. Where
-parts that were shown will not be committed as they were shown, a ``PreviewReset`` comes before the events that say what happened instead.
+A position is one opaque cursor. Events come from the log, each once and in order; parts come from the worker's part
+buffer, best effort. Where parts that were shown will not be committed as they were shown, a ``PreviewReset`` comes
+before the events that say what happened instead.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ class ChatStream:
         ).encode()
 
 
-class EpisodeEnded(Exception):  # noqa: N818 -- an end is no error
+class EpisodeEnded(Exception):
     """The parts of an episode are all read."""
 
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
-
-import msgspec
-
 from events.records import RequestDigests
+from generation.digest import digest_of
 from generation.prompt_types import ModelRequest
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
 
 
 def digest_request(request: ModelRequest) -> RequestDigests:
@@ -25,8 +17,8 @@ def digest_request(request: ModelRequest) -> RequestDigests:
         "options": request.options,
     }
     return RequestDigests(
-        system=_digest(request.system),
-        tools=_digest(request.tools),
-        messages=_digest(request.messages),
-        options=_digest(options),
+        system=digest_of(request.system),
+        tools=digest_of(request.tools),
+        messages=digest_of(request.messages),
+        options=digest_of(options),
     )

@@ -46,7 +46,7 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 (hex) of a policy's stored form, which leaves out fields at their defaults."""
+    """Return the SHA-256 (hex) of a policy, all its fields written out."""
     return digest_of(policy)
 
 

@@ -179,7 +179,7 @@ class ChatRunner:
             return await kinds[attempt.running.kind]()
         except (StoreError, Refusal):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an application's part may raise anything
             # A fault of ours or of an application's part must not strand the chat: the turn fails and says so.
             self._log.exception("effect_failed", kind=attempt.running.kind)
             return _fault(error)

@@ -1,7 +1,7 @@
-"""The worker of one process: acquires chats that want one, runs them, keeps its lease, and lets go of all of them when it stops.
+"""The worker of one process: acquires chats that want one, runs them, keeps its lease, lets go of all when it stops.
 
-Hints wake it, and a poll stands behind them: a lost hint costs at most the poll interval. A lease that was lost is never revived: all
-runners stop at once, and the worker comes back under a new id.
+Hints wake it, and a poll stands behind them: a lost hint costs at most the poll interval. A lease that was lost is
+never revived: all runners stop at once, and the worker comes back under a new id.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Worker:
         self._wake.set()
 
     async def _reconcile(self) -> None:
-        """Compare with the store: chats that it holds without a runner are run; runners look whether their chats moved on."""
+        """Run chats that the store says are held here without a runner, and have runners look at theirs."""
         for chat in await self._runtime.journal.store.held_by(self.worker):
             if chat not in self._runners and chat not in self._taking and self._stopping is None:
                 _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
@@ -265,7 +265,7 @@ class Worker:
         loaded = None
         try:
             loaded = await runner.run()
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, it is this chat's alone
             # One chat's fault must not stop the others; the lease's next beat finds a chat that is held and not run.
             _log.exception("runner_failed", chat=chat, worker=self.worker)
         finally:

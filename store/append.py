@@ -300,7 +300,7 @@ class Journal:
 
 
 def header_of(state: ChatState, digest: bytes, *, title: str | None, foreign: bool) -> Header:
-    """Return the header row that belongs to ``state``: all of it is derived from the fold but title and the foreign mark."""
+    """Return the header row that belongs to ``state``: all but title and the foreign mark is derived from the fold."""
     control = state.control
     due = control.action.deadline if control.action is not None else control.not_before
     return Header(

@@ -23,7 +23,7 @@ async def collect_context(attempt: Attempt) -> Outcome:
         return _failed(attempt, "The agent's context source is not here.", retryable=False)
     try:
         context = await source.collect(attempt.chat)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - an application's part may raise anything
         _log.warning("context_collection_failed", chat=attempt.chat, source=source.name, exc_info=error)
         return _failed(attempt, f"The context source {source.name} failed.", retryable=True)
     revision = recorded_revision(source, context, attempt.policy.context_revision)

@@ -52,7 +52,7 @@ class ModelCall:
         Raises:
             ProviderError: The call failed, was cut, was silent for too long, or gave no output.
         """
-        attempt, runtime = self.attempt, self.attempt.runtime
+        runtime = self.attempt.runtime
         provider = runtime.provider(self.model.provider)
         async with aclosing(self._guarded(provider.stream(self.request))) as parts:
             async for part in parts:
