@@ -14,7 +14,7 @@ from chatstate.classify import X, classify
 from chatstate.decide import Decided, decide
 from events.codec import encode
 from events.content import Content
-from events.control import Control, OpenCall
+from events.control import Control, OpenCall, encode_control
 from events.digest import GENESIS
 from events.envelope import Envelope, Recorded, StoredEvent
 from events.ids import CommandId
@@ -68,6 +68,19 @@ def store(recorded: Recorded, previous: bytes = GENESIS) -> StoredEvent:
         previous_digest=previous,
     )
     return encoded.stored
+
+
+def trace(state: ChatState) -> tuple[object, ...]:
+    """All that a state holds, in a form that shares nothing with it."""
+    transcript = state.need_transcript("a test")
+    parts = (transcript.queued, transcript.results, transcript.arguments, transcript.policies)
+    return (
+        encode_control(state.control),
+        tuple(transcript.messages),
+        tuple(tuple(sorted(part.items(), key=lambda item: str(item[0]))) for part in parts),
+        transcript.title,
+        transcript.hint,
+    )
 
 
 class Chat:
@@ -128,5 +141,7 @@ def _shown(message: Message) -> list[str]:
     for part in message.parts:
         reason = getattr(part, "reason", None)
         value = next((v for n in ("text", "name", "output") if (v := getattr(part, n, None)) is not None), "")
-        shown.append(str(reason) if reason is not None else str(value.value if isinstance(value, Content) else value))
+        if isinstance(value, Content):
+            value = value.value if value.available else f"<{value.size} B erased>"
+        shown.append(str(value if reason is None else reason))
     return shown

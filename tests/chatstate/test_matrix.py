@@ -14,12 +14,11 @@ from chatstate.invariants import violations
 from chatstate.machine import MACHINE
 from chatstate.table import TABLE, TRIGGERS
 from events.codec import decode
-from events.control import encode_control
 from events.reducer import evolve
 from events.state import ChatState
 from events.vocabulary import EVENT_TYPES
 from tests.chatstate.cases import COMMANDS, Case, allowed, broken, forbidden, unfenced
-from tests.chatstate.chat import Chat, record, store
+from tests.chatstate.chat import Chat, record, store, trace
 
 ALLOWED = list(allowed())
 FORBIDDEN = list(forbidden())
@@ -33,19 +32,6 @@ def meet(case: Case) -> ChatState:
     state = broken(chat.state) if case.state is X.INVALID else chat.state
     assert classify(state.control) is case.state
     return state
-
-
-def trace(state: ChatState) -> tuple[object, ...]:
-    """All that a state holds, in a form that shares nothing with it."""
-    transcript = state.need_transcript("a test")
-    parts = (transcript.queued, transcript.results, transcript.arguments, transcript.policies)
-    return (
-        encode_control(state.control),
-        tuple(transcript.messages),
-        tuple(tuple(sorted(part.items(), key=lambda item: str(item[0]))) for part in parts),
-        transcript.title,
-        transcript.hint,
-    )
 
 
 def test_each_pair_has_its_cases_and_no_pair_has_others() -> None:
