@@ -11,17 +11,129 @@ from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
+    from chatfold.engine import Engine
+    from chatfold.inputs import result
+    from chatfold.receipts import Receipt
+    from chatfold.settings import Settings
+    from chatfold.stream import EventItem, PartItem, PreviewReset
+    from chatstate.errors import (
+        ActionStale,
+        ChatNotFound,
+        IdempotencyConflict,
+        QueueFull,
+        Refusal,
+        ToolResultsInvalid,
+        TransitionNotAllowed,
+    )
+    from events.content import Content
+    from events.errors import InvalidValue
+    from events.messages import Message
+    from events.parts import FilePart, TextPart
+    from events.records import ApprovalAnswer, BudgetAnswer
+    from events.state import ChatState
+    from generation.agents import Agent, Limits
+    from generation.context import Context, ContextFile, StaticContext
+    from generation.errors import GenerationError
+    from generation.models import ModelConfig, Prices
+    from generation.tools.contract import Tool, ToolContext, ToolOutput, client_tool, tool
+    from store import open_store
+    from store.contract import ChatQuery, Store
+    from store.errors import StoreError
 
 __version__ = "0.1.0"
 
 __all__ = [
-    # The distribution
+    # Running chats
+    "Engine",
+    "Settings",
+    "Receipt",
+    "result",
+    # Agents and tools
+    "Agent",
+    "Limits",
+    "ModelConfig",
+    "Prices",
+    "Tool",
+    "ToolContext",
+    "ToolOutput",
+    "client_tool",
+    "tool",
+    "Context",
+    "ContextFile",
+    "StaticContext",
+    # Following a chat
+    "EventItem",
+    "PartItem",
+    "PreviewReset",
+    # What a chat holds
+    "ChatState",
+    "Content",
+    "FilePart",
+    "Message",
+    "TextPart",
+    "ApprovalAnswer",
+    "BudgetAnswer",
+    # Stores
+    "ChatQuery",
+    "Store",
+    "open_store",
+    # Errors
+    "ActionStale",
+    "ChatNotFound",
+    "GenerationError",
+    "IdempotencyConflict",
+    "InvalidValue",
     "LayerImportError",
+    "QueueFull",
+    "Refusal",
+    "StoreError",
+    "ToolResultsInvalid",
+    "TransitionNotAllowed",
+    # The distribution
     "__version__",
 ]
 
 _HOMES: Final = {
+    "Engine": "chatfold.engine",
+    "Settings": "chatfold.settings",
+    "Receipt": "chatfold.receipts",
+    "result": "chatfold.inputs",
+    "Agent": "generation.agents",
+    "Limits": "generation.agents",
+    "ModelConfig": "generation.models",
+    "Prices": "generation.models",
+    "Tool": "generation.tools.contract",
+    "ToolContext": "generation.tools.contract",
+    "ToolOutput": "generation.tools.contract",
+    "client_tool": "generation.tools.contract",
+    "tool": "generation.tools.contract",
+    "Context": "generation.context",
+    "ContextFile": "generation.context",
+    "StaticContext": "generation.context",
+    "EventItem": "chatfold.stream",
+    "PartItem": "chatfold.stream",
+    "PreviewReset": "chatfold.stream",
+    "ChatState": "events.state",
+    "Content": "events.content",
+    "FilePart": "events.parts",
+    "Message": "events.messages",
+    "TextPart": "events.parts",
+    "ApprovalAnswer": "events.records",
+    "BudgetAnswer": "events.records",
+    "ChatQuery": "store.contract",
+    "Store": "store.contract",
+    "open_store": "store",
+    "ActionStale": "chatstate.errors",
+    "ChatNotFound": "chatstate.errors",
+    "GenerationError": "generation.errors",
+    "IdempotencyConflict": "chatstate.errors",
+    "InvalidValue": "events.errors",
     "LayerImportError": "chatfold._layers",
+    "QueueFull": "chatstate.errors",
+    "Refusal": "chatstate.errors",
+    "StoreError": "store.errors",
+    "ToolResultsInvalid": "chatstate.errors",
+    "TransitionNotAllowed": "chatstate.errors",
 }
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds

@@ -25,6 +25,11 @@ class _Part(
 ):
     """Base of all parts."""
 
+    @property
+    def kind(self) -> str:
+        """The part's kind, as in its JSON."""
+        return str(self.__struct_config__.tag)
+
 
 class TextPart(_Part, frozen=True, tag="text", kw_only=True):
     """Text. ``repaired`` lists the JSON paths whose characters could not be stored as they came."""

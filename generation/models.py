@@ -119,15 +119,33 @@ class ModelConfig:
         )
 
 
+SCRIPTED: Final = "scripted"
+DEFAULT_SCRIPT: Final = "friendly"
+"""The model that the reference ``scripted`` names: it needs no service and no key."""
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Split a model reference at its first slash; ``scripted`` alone names its friendly model.
+
+    Raises:
+        UnknownModel: It has not the form ``provider/name``.
+    """
+    reference = reference.strip()
+    if reference == SCRIPTED:
+        return SCRIPTED, DEFAULT_SCRIPT
+    provider, slash, name = reference.partition("/")
+    if not slash:
+        raise UnknownModel(reference, "must be provider/name, such as anthropic/NAME, or scripted")
+    return provider, name
+
+
 def parse_model(reference: str) -> ModelConfig:
-    """Return the bare configuration of ``provider/name``; the name may hold further slashes.
+    """Return the bare configuration of ``provider/name``.
 
     Raises:
         UnknownModel: It has not that form.
     """
-    provider, slash, name = reference.partition("/")
-    if not slash:
-        raise UnknownModel(reference, "must be provider/name")
+    provider, name = split_reference(reference)
     try:
         return ModelConfig(provider=provider, name=name)
     except AgentDeclarationError as error:

@@ -33,6 +33,11 @@ SLOW_AFTER: Final = 10.0
 class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """Base of live parts. Texts hold no lone surrogates (``events.values.DeltaJoiner``)."""
 
+    @property
+    def kind(self) -> str:
+        """The part's kind, as in its JSON."""
+        return str(self.__struct_config__.tag)
+
 
 class LiveText(_LivePart, frozen=True, kw_only=True, tag="text"):
     """More text of the answer's block ``block``."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from generation.errors import MissingExtra, UnknownModel
+from generation.models import split_reference
 from generation.providers.contract import Provider
 
 
@@ -46,30 +47,9 @@ _PROVIDERS: Final = MappingProxyType(
     }
 )
 
-DEFAULT_SCRIPT: Final = "friendly"
-"""The model that the reference ``scripted`` names."""
-
-
 def forms() -> str:
     """Return the valid forms of a model reference, for people."""
     return ", ".join(entry.example for entry in _PROVIDERS.values())
-
-
-def split_reference(reference: str) -> tuple[str, str]:
-    """Split a model reference into provider and model name; a name may hold further slashes.
-
-    Raises:
-        UnknownModel: The reference has no valid form, or names a provider that is not known.
-    """
-    provider, slash, model = reference.strip().partition("/")
-    if provider == "scripted" and not model:
-        return provider, DEFAULT_SCRIPT
-    if provider in _PROVIDERS and model:
-        return provider, model
-    if provider in _PROVIDERS:
-        raise UnknownModel(reference, f"the model's name is missing; valid forms are {forms()}")
-    why = f"there is no provider {provider!r}" if slash else "it names no provider"
-    raise UnknownModel(reference, f"{why}; valid forms are {forms()}")
 
 
 def provider_for(
@@ -87,7 +67,13 @@ def provider_for(
         UnknownModel: The reference has no valid form, or names a provider that is not known.
         MissingExtra: The provider's SDK is not installed.
     """
-    name, model = split_reference(reference)
+    try:
+        name, model = split_reference(reference)
+    except UnknownModel as error:
+        raise UnknownModel(reference, f"{error.why}; valid forms are {forms()}") from None
+    if name not in _PROVIDERS or not model:
+        why = f"there is no provider {name!r}" if name not in _PROVIDERS else "the model's name is missing"
+        raise UnknownModel(reference, f"{why}; valid forms are {forms()}")
     return make_provider(name, ProviderSettings(base_url=base_url, api_key=api_key, timeout=timeout)), model
 
 

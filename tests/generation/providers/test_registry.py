@@ -11,7 +11,8 @@ from generation.errors import MissingExtra, UnknownModel
 from generation.providers.anthropic import AnthropicProvider
 from generation.providers.openai_chat import OpenAIChatProvider
 from generation.providers.openai_responses import OpenAIResponsesProvider
-from generation.providers.registry import ProviderSettings, make_provider, provider_for, split_reference
+from generation.models import split_reference
+from generation.providers.registry import ProviderSettings, make_provider, provider_for
 from generation.providers.scripted import ScriptedProvider
 
 
