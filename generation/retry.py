@@ -14,8 +14,6 @@ DELAYS_US: Final = tuple(seconds * SECOND_US for seconds in (1, 2, 4, 8, 16, 32,
 """Wait after the first failed attempt, the second, and so on, in microseconds; the last one stays."""
 
 DEFAULT_MAX_ATTEMPTS: Final = 26
-RETRIED_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""HTTP statuses after which another attempt makes sense."""
 
 
 def delay_us(failures: int) -> int:
