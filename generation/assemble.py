@@ -16,6 +16,7 @@ from events.messages import Step, Usage
 from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
 from generation.assemble_blocks import Block, CallBlock, ReasoningBlock, ResultBlock, SourceBlock, TextBlock
+from generation.errors import ClassifiedError, ProviderError
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -29,7 +30,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import clean_json, clean_text, parse_object
+from generation.repair import parse_object, repaired_value, whole_text
 
 B = TypeVar("B", bound=Block)
 
@@ -65,6 +66,9 @@ class Assembler:
         Returns:
             What may be shown of it: text without surrogates, nothing for half a pair that still waits for its other
             half.
+
+        Raises:
+            ProviderError: The stream breaks the contract: a block changed its kind.
         """
         match part:
             case UsageSoFar():
@@ -89,12 +93,12 @@ class Assembler:
             case CallDelta() | CallEnd():
                 return self._block(CallBlock(), part.block).take(part)
             case ProviderResult():
-                output, repaired = clean_json(part.output, "$.output")
+                output, repaired = repaired_value(part.output, "$.output")
                 self._blocks[part.block] = ResultBlock(part, output, repaired, at)
                 return (part,)
             case SourceFound():
-                url, title = clean_text(part.url)[0], clean_text(part.title or "")[0]
-                self._blocks[part.block] = SourceBlock(clean_text(part.source_id)[0], url, title or None)
+                url, title = whole_text(part.url)[0], whole_text(part.title or "")[0]
+                self._blocks[part.block] = SourceBlock(whole_text(part.source_id)[0], url, title or None)
                 return (part,)
             case Finish():
                 return (part,)
@@ -102,8 +106,9 @@ class Assembler:
     def _block(self, new: B, number: int) -> B:
         block = self._blocks.setdefault(number, new)
         if not isinstance(block, type(new)):
-            msg = f"block {number} of a stream changed its kind from {type(block).__name__} to {type(new).__name__}"
-            raise TypeError(msg)
+            detail = f"block {number} was a {type(block).__name__} and became a {type(new).__name__}"
+            message = "The model's answer arrived in a form that makes no sense."
+            raise ProviderError(ClassifiedError(kind="generic", message=message, detail=detail))
         return block
 
     def _flush_all(self) -> tuple[StreamPart, ...]:
@@ -206,7 +211,7 @@ class Assembler:
 def _content(value: Json, path: str) -> tuple[Content | None, tuple[str, ...]]:
     if value is None:
         return None, ()
-    cleaned, repaired = clean_json(value, path)
+    cleaned, repaired = repaired_value(value, path)
     return Content(cleaned), repaired
 
 

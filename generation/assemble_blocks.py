@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from events.content import Json
+from events.values import DeltaJoiner
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -15,7 +16,7 @@ from generation.providers.contract import (
     TextDelta,
     TextEnd,
 )
-from generation.repair import SurrogateJoiner, clean_arguments
+from generation.repair import repaired_arguments
 
 
 class Block:
@@ -28,7 +29,7 @@ class Block:
 
 class _Grown(Block):
     def __init__(self) -> None:
-        self._joiner = SurrogateJoiner()
+        self._joiner = DeltaJoiner()
         self._pieces: list[str] = []
 
     @property
@@ -45,7 +46,7 @@ class _Grown(Block):
         return self._keep(self._joiner.push(text))
 
     def _rest(self) -> str:
-        return self._keep(self._joiner.flush())
+        return self._keep(self._joiner.finish())
 
     def _keep(self, piece: str) -> str:
         if piece:
@@ -124,8 +125,8 @@ class CallBlock(_Grown):
     def clean_arguments(self) -> tuple[str, tuple[str, ...]]:
         """Return the argument text, repaired, and the paths of what was replaced."""
         if self.whole:
-            return clean_arguments(self._given, "$.arguments")
-        text, repaired = clean_arguments(self.text, "$.arguments")
+            return repaired_arguments(self._given, "$.arguments")
+        text, repaired = repaired_arguments(self.text, "$.arguments")
         return text, (("$.arguments",) if self.repaired else ()) + repaired
 
     def take(self, part: CallDelta | CallEnd) -> tuple[StreamPart, ...]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from events.content import Json
 from generation.error_texts import CHAIN_MESSAGES, detail_of, message_for
 from generation.errors import ClassifiedError
-from generation.retry import RETRIED_STATUSES, SECOND_US
+from generation.retry import SECOND_US
 
 Transport: TypeAlias = Literal["none", "reset", "timeout", "closed", "cancelled", "deadline"]
 """What the connection did.
@@ -301,11 +301,6 @@ def _date_wait(text: str, now_us: int) -> int | None:
     except (ValueError, OverflowError):
         return None
     return max(0, round(at * SECOND_US) - now_us)
-
-
-def retryable_status(status: int) -> bool:
-    """Whether an HTTP status alone calls for another attempt."""
-    return status in RETRIED_STATUSES
 
 
 def context_too_large(error: ClassifiedError) -> bool:

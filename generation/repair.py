@@ -1,110 +1,39 @@
-"""Text that a model gave, made storable: split surrogate pairs joined, lone ones and non-finite numbers replaced. Pure.
+"""Tool arguments as a model wrote them: what can be read of them, and what of them can be stored. Pure.
 
-What a caller gives is refused where it cannot be stored exactly; what a model gives is repaired, so that its answer
-is never lost to its encoding. Every repair is reported with its JSON path. Where the repaired values go is the
-business of ``generation.assemble``.
+Texts and values in general are repaired in ``events.values``; this module adds what holds of arguments, which are
+stored as JSON text. Where the repaired values go is the business of ``generation.assemble``.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any, Final
 
 import msgspec
 
 from events.content import Json
+from events.values import DEFAULT_LIMITS, DeltaJoiner, repair_value
 
-REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
-MAX_DEPTH: Final = 128
-"""Deepest nesting of a JSON value that is kept."""
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
 
-def _join(match: re.Match[str]) -> str:
-    pair = match.group()
-    return chr(0x10000 + ((ord(pair[0]) - 0xD800) << 10) + (ord(pair[1]) - 0xDC00))
+def whole_text(text: str) -> tuple[str, bool]:
+    """Return ``text`` with surrogate pairs joined and lone ones replaced, and whether any was replaced."""
+    joiner = DeltaJoiner()
+    return joiner.push(text) + joiner.finish(), joiner.repaired
 
 
-def clean_text(text: str) -> tuple[str, bool]:
-    """Join surrogate pairs in ``text`` and replace lone ones by U+FFFD; say whether any was replaced."""
-    if not _SURROGATE.search(text):
-        return text, False
-    return _SURROGATE.subn(REPLACEMENT, _PAIR.sub(_join, text))[0], bool(_SURROGATE.search(_PAIR.sub("", text)))
-
-
-class SurrogateJoiner:
-    """Joins surrogate pairs that a stream split over two deltas.
-
-    ``repaired`` becomes True once a lone surrogate was replaced.
-    """
-
-    __slots__ = ("_pending", "repaired")
-
-    def __init__(self) -> None:
-        self._pending = ""
-        self.repaired = False
-
-    def push(self, text: str) -> str:
-        """Take a delta and return the text that is whole by now; a high surrogate at the end waits for its low one."""
-        text = self._pending + text
-        self._pending = ""
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            text, self._pending = text[:-1], text[-1]
-        cleaned, repaired = clean_text(text)
-        self.repaired |= repaired
-        return cleaned
-
-    def flush(self) -> str:
-        """End the text: return U+FFFD where half a pair was left over, else nothing."""
-        if not self._pending:
-            return ""
-        self._pending = ""
-        self.repaired = True
-        return REPLACEMENT
-
-
-def clean_json(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
-    """Repair a JSON value: texts as :func:`clean_text`; numbers that are not finite and too deep values become null.
+def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
+    """Return a value made storable, and the JSON paths of what was changed.
 
     Args:
-        value: The value.
-        path: The JSON path of the value, for the list of repairs.
-
-    Returns:
-        The repaired value and the paths of what was replaced.
+        value: What a model gave.
+        path: The JSON path of the value.
     """
-    repaired: list[str] = []
-    cleaned = _clean(value, path, repaired, 1)
-    return cleaned, tuple(repaired)
-
-
-def _clean(value: Json, path: str, repaired: list[str], depth: int) -> Json:
-    if isinstance(value, str):
-        text, changed = clean_text(value)
-        if changed:
-            repaired.append(path)
-        return text
-    endless = isinstance(value, float) and not math.isfinite(value)
-    if endless or (isinstance(value, list | dict) and depth > MAX_DEPTH):
-        repaired.append(path)
-        return None
-    if isinstance(value, list):
-        return [_clean(item, f"{path}[{index}]", repaired, depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        result: dict[str, Json] = {}
-        for key, item in value.items():
-            name, changed = clean_text(key)
-            if changed:
-                repaired.append(f"{path}.{name}")
-            result[name] = _clean(item, f"{path}.{name}", repaired, depth + 1)
-        return result
-    return value
+    storable, paths = repair_value(value)
+    return storable, tuple(path + inner[1:] for inner in paths)
 
 
 def parse_object(text: str) -> dict[str, Json] | None:
@@ -119,7 +48,7 @@ def parse_object(text: str) -> dict[str, Json] | None:
         if value_or_none is None:
             return None
         value = value_or_none
-    return None if _too_deep(value, MAX_DEPTH) else value
+    return None if _too_deep(value, DEFAULT_LIMITS.depth) else value
 
 
 def _parse_escaped(text: str) -> dict[str, Json] | None:
@@ -130,10 +59,10 @@ def _parse_escaped(text: str) -> dict[str, Json] | None:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _too_deep(value, DEFAULT_LIMITS.depth):
         return None
-    cleaned = clean_json(value, "$")[0]
-    return cleaned if isinstance(cleaned, dict) else None
+    storable = repair_value(value)[0]
+    return storable if isinstance(storable, dict) else None
 
 
 def _refuse_constant(name: str) -> None:
@@ -149,7 +78,7 @@ def _too_deep(value: Json, left: int) -> bool:
     return any(_too_deep(item, left - 1) for item in items)
 
 
-def clean_arguments(text: str, path: str) -> tuple[str, tuple[str, ...]]:
+def repaired_arguments(text: str, path: str) -> tuple[str, tuple[str, ...]]:
     """Repair the JSON text of a call's arguments. What is not JSON stays as it is but for lone surrogates.
 
     Args:
@@ -159,15 +88,17 @@ def clean_arguments(text: str, path: str) -> tuple[str, tuple[str, ...]]:
     Returns:
         The repaired text and the paths of what was replaced.
     """
-    cleaned, changed = clean_text(text)
-    paths = (path,) if changed else ()
-    if not _ESCAPED.search(cleaned):
-        return cleaned, paths
+    whole, replaced = whole_text(text)
+    paths = (path,) if replaced else ()
+    if not _ESCAPED.search(whole):
+        return whole, paths
     try:
-        value = json.loads(cleaned)
+        value = json.loads(whole)
     except (ValueError, RecursionError):
-        return cleaned, paths
-    repaired, inner = clean_json(value, path)
+        return whole, paths
+    if _too_deep(value, DEFAULT_LIMITS.depth):
+        return whole, paths
+    repaired, inner = repaired_value(value, path)
     if not inner:
-        return cleaned, paths
+        return whole, paths
     return json.dumps(repaired, ensure_ascii=False, separators=(",", ":")), (*paths, *inner)

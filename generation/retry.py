@@ -14,8 +14,6 @@ DELAYS_US: Final = tuple(seconds * SECOND_US for seconds in (1, 2, 4, 8, 16, 32,
 """Wait after the first failed attempt, the second, and so on, in microseconds; the last one stays."""
 
 DEFAULT_MAX_ATTEMPTS: Final = 26
-RETRIED_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""HTTP statuses after which another attempt makes sense."""
 
 
 def delay_us(failures: int) -> int:
@@ -23,9 +21,15 @@ def delay_us(failures: int) -> int:
     return DELAYS_US[min(max(failures, 0), len(DELAYS_US) - 1)]
 
 
-def effective_delay_us(failures: int, retry_after_us: int | None) -> int:
-    """Return the wait in microseconds: the table's, or what the provider asked for where that is longer."""
-    return max(delay_us(failures), retry_after_us or 0)
+def effective_delay_us(failures: int, retry_after_us: int | None, unit_us: int = SECOND_US) -> int:
+    """Return the wait in microseconds: the table's, or what the provider asked for where that is longer.
+
+    Args:
+        failures: As for :func:`delay_us`.
+        retry_after_us: What the provider asked for, in microseconds.
+        unit_us: Microseconds that stand for one second of the table; what a provider asks for is not scaled.
+    """
+    return max(delay_us(failures) * unit_us // SECOND_US, retry_after_us or 0)
 
 
 def retry_delay_us(
@@ -37,8 +41,8 @@ def retry_delay_us(
         error: How the newest attempt failed.
         attempts: Model attempts made in a row, the failed one included (1 or more).
         max_attempts: The budget of attempts.
-        unit_us: Microseconds that stand for one second of the table; what a provider asks for is not scaled.
+        unit_us: Microseconds that stand for one second of the table.
     """
     if not error.retryable or attempts >= max_attempts:
         return None
-    return max(delay_us(attempts - 1) * unit_us // SECOND_US, error.retry_after_us or 0)
+    return effective_delay_us(attempts - 1, error.retry_after_us, unit_us)

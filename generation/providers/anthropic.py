@@ -31,6 +31,7 @@ from generation.providers.contract import (
 )
 from generation.providers.metadata import tag
 from generation.providers.sdk_errors import classified, missing_key, stream_closed, wall_clock
+from generation.providers.transport import transport_timeout
 
 _REASONS: Final[dict[str, FinishReason]] = {
     "end_turn": "stop",
@@ -64,7 +65,9 @@ class AnthropicProvider:
         self._keyless = ""
         self._client: AsyncAnthropic | None = None
         try:
-            self._client = AsyncAnthropic(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+            self._client = AsyncAnthropic(
+                base_url=base_url, api_key=api_key, timeout=transport_timeout(timeout), max_retries=0
+            )
         except CredentialsError as exc:  # reported by each call, as a missing key is
             self._keyless = str(exc)
 

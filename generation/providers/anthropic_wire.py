@@ -34,6 +34,8 @@ _BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384,
 _BUDGETED: Final = re.compile(r"claude-(?:3|(?:opus|sonnet)-4(?:-[015])?(?:-\d{8}|-latest)?$|haiku-4)")
 """Models whose thinking is bounded by a budget of tokens and that know no effort."""
 
+_UNTHINKING: Final = re.compile(r"claude-(?:instant|2|3-(?!7))")
+
 Block = dict[str, Any]
 
 
@@ -60,7 +62,7 @@ def body(request: ModelRequest) -> dict[str, Any]:
 def _thinking(request: ModelRequest, messages: Sequence[Block], max_tokens: int) -> dict[str, Any]:
     """Return the parameters that a reasoning effort means to the model."""
     effort = request.effort
-    if effort is None:
+    if effort is None or _UNTHINKING.match(request.model):
         return {}
     if effort == "none":
         return {"thinking": {"type": "disabled"}}

@@ -6,6 +6,8 @@ import os
 
 from openai import AsyncOpenAI
 
+from generation.providers.transport import transport_timeout
+
 _KEYLESS = "none"
 """Sent to compatible servers for which no key is set: many want none, and the SDK wants one."""
 
@@ -19,4 +21,6 @@ def make_client(*, base_url: str | None, api_key: str | None, timeout: float) ->
         timeout: Seconds that the transport waits for data.
     """
     key = api_key or os.environ.get("OPENAI_API_KEY") or (_KEYLESS if base_url else None)
-    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=0) if key else None
+    if not key:
+        return None
+    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=transport_timeout(timeout), max_retries=0)

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from events.messages import FinishReason, Usage
-from generation.errors import GenerationError, ProviderError
+from generation.errors import ClassifiedError, ProviderError
 from generation.prompt_types import ModelRequest, PromptCall
 from generation.providers.contract import (
     CallDelta,
@@ -29,16 +29,17 @@ from generation.providers.contract import (
 from generation.providers.friendly import friendly
 from generation.providers.metadata import tag
 from generation.providers.script import Cut, Fail, Say, Script, Think, Turn, UseTool, Wait, turn
-from generation.providers.sdk_errors import stream_closed
+from generation.providers.sdk_errors import classified, stream_closed
 
 NAME: Final = "scripted"
 
 
-class ScriptExhausted(GenerationError):
+class ScriptExhausted(ProviderError):
     """A scripted model was called more often than its script has turns."""
 
-    def __init__(self, turns: int) -> None:
-        super().__init__(f"the script has {turns} turns, and none is left for this call")
+    def __init__(self, turns: int, provider: str = NAME) -> None:
+        message = f"The script has {turns} turns, and none is left for this call."
+        super().__init__(ClassifiedError(kind="config", message=message, provider=provider))
         self.turns = turns
 
 
@@ -81,11 +82,12 @@ class ScriptedProvider:
         """Answer with the script's next turn; see the contract.
 
         Raises:
-            ProviderError: The script fails or breaks off here.
+            ProviderError: The script fails or breaks off here, or its function raised.
             ScriptExhausted: The script has no turn left.
         """
         self.requests.append(request)
-        chosen = self._choose(request)
+        async with classified(self._name):
+            chosen = self._choose(request)
         given = _tokens(msgspec.json.encode([request.system, request.messages, request.tools]))
         usage = chosen.usage or Usage(input=given, output=_spoken(chosen))
         response_id = f"scripted_{len(self.requests)}"
@@ -118,7 +120,7 @@ class ScriptedProvider:
         if callable(script):
             chosen = script(request)
         elif len(self.requests) > len(script):
-            raise ScriptExhausted(len(script))
+            raise ScriptExhausted(len(script), self._name)
         else:
             chosen = script[len(self.requests) - 1]
         return turn(chosen) if isinstance(chosen, str) else chosen

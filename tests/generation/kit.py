@@ -16,6 +16,7 @@ from generation.prompt_types import (
     PromptCall,
     PromptFile,
     PromptMessage,
+    PromptPart,
     PromptReasoning,
     PromptResult,
     PromptText,
@@ -89,7 +90,7 @@ def short(messages: Sequence[PromptMessage]) -> list[str]:
     return [f"{message.role}: {' | '.join(_short(part) for part in message.parts)}" for message in messages]
 
 
-def _short(part: object) -> str:
+def _short(part: PromptPart) -> str:
     match part:
         case PromptText():
             return part.text
@@ -101,4 +102,3 @@ def _short(part: object) -> str:
             return f"{part.id}={'!' if part.is_error else ''}{part.text}"
         case PromptFile():
             return f"[{part.media_type}]"
-    raise TypeError(part)

@@ -10,6 +10,7 @@ from events.messages import Step, Usage
 from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
 from generation.assemble import Assembler
+from generation.errors import ProviderError
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -215,8 +216,9 @@ class TestShown:
     def test_a_block_that_changes_its_kind_is_refused(self) -> None:
         assembler = Assembler({})
         assembler.add(TextDelta(block=0, text="a"))
-        with pytest.raises(TypeError, match="block 0"):
+        with pytest.raises(ProviderError) as caught:
             assembler.add(ReasoningDelta(block=0, text="b"))
+        assert caught.value.error.detail == "block 0 was a TextBlock and became a ReasoningBlock"
 
 
 class TestStep:

@@ -34,5 +34,10 @@ def test_the_budget(retryable: bool, attempts: int, wait: int | None) -> None:
     assert retry_delay_us(error, attempts) == wait
 
 
+def test_a_shorter_unit_scales_the_table_alone() -> None:
+    assert effective_delay_us(2, None, unit_us=1_000) == 4_000
+    assert effective_delay_us(2, 9_000, unit_us=1_000) == 9_000
+
+
 def test_a_budget_of_one_is_never_retried() -> None:
     assert retry_delay_us(ClassifiedError(kind="timeout", message="x", retryable=True), 1, 1) is None

@@ -55,6 +55,16 @@ async def test_turns_are_used_up_in_order() -> None:
         await collect(provider, request("hi"))
 
 
+async def test_a_function_that_raises_fails_the_call() -> None:
+    def script(asked: ModelRequest) -> str:
+        raise KeyError(asked.model)
+
+    with pytest.raises(ProviderError) as caught:
+        await collect(ScriptedProvider(script), request("hi"))
+    assert (caught.value.error.kind, caught.value.error.retryable) == ("generic", False)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
 async def test_a_function_sees_the_request() -> None:
     def script(asked: ModelRequest) -> str:
         return f"{len(asked.messages)} messages"

@@ -32,6 +32,7 @@ class TestAnthropic:
             ("claude-opus-4-1-20250805", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
             ("claude-sonnet-4-20250514", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
             ("claude-3-7-sonnet-latest", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+            ("claude-3-5-sonnet-20241022", "high", {}),
             ("claude-haiku-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 16_384}}),
         ],
     )
