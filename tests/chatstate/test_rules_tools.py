@@ -1,0 +1,358 @@
+"""Rules of calls and of what the client owes: submissions, approvals, expiry, cancellations, takeovers of tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatstate import commands as c
+from chatstate.cancellations import REASONS
+from chatstate.classify import X
+from chatstate.errors import ActionStale, ToolResultsInvalid, TransitionNotAllowed
+from chatstate.table import TRIGGERS
+from events.content import Content
+from events.ids import call_key, message_id
+from events.messages import Message
+from events.parts import ToolResultPart
+from events.reasons import REASON_TEXTS, Reason
+from events.records import ApprovalAnswer, Budget, BudgetAnswer
+from tests.chatstate import build as b
+from tests.chatstate.chat import SECOND, Chat
+from tests.chatstate.reach import called, generating, reach, require_end_turn, running_tools
+
+
+def owing(*sorts: str) -> Chat:
+    return reach(X.A0, work=called(*sorts))
+
+
+def given(*calls: str, output: str = "done") -> tuple[c.SubmittedResult, ...]:
+    return tuple(c.SubmittedResult(call=call, output=Content(output)) for call in calls)  # type: ignore[arg-type]
+
+
+def refused(chat: Chat, command: c.AnyCommand) -> tuple[str, tuple[str, ...]]:
+    with pytest.raises(ToolResultsInvalid) as caught:
+        chat.do(command)
+    return caught.value.kind, caught.value.ids
+
+
+def test_submit_carries_the_action_id_which_is_the_version_of_the_event_that_opened_it() -> None:
+    chat = owing("client")
+    action = chat.control.action
+    assert action is not None
+    assert action.id == chat.control.version
+    with pytest.raises(ActionStale):
+        chat.do(c.SubmitResults(action=action.id - 1, results=given(chat.calls[0].key)))
+
+
+def test_submit_checks_in_order_none_given_duplicate_invalid_json_missing_unexpected() -> None:
+    chat = owing("client", "client")
+    first, second = (call.key for call in chat.calls)
+    action, stray = chat.control.version, b.a_call()
+
+    def submit(*results: c.SubmittedResult) -> c.SubmitResults:
+        return c.SubmitResults(action=action, results=results)
+
+    broken = c.SubmittedResult(call=first, output=Content(""), problem="not JSON")
+    assert refused(chat, submit()) == ("none_given", ())
+    assert refused(chat, submit(broken, broken, *given(stray))) == ("duplicate", (first,))
+    assert refused(chat, submit(broken, *given(stray))) == ("invalid_json", (first,))
+    assert refused(chat, submit(*given(first, stray))) == ("missing", (second,))
+    assert refused(chat, submit(*given(first, second, stray))) == ("unexpected", (stray,))
+    chat.do(submit(*given(second, first)))
+
+
+def test_a_result_for_an_approval_does_not_answer_it() -> None:
+    chat = owing("approval")
+    command = c.SubmitResults(action=chat.control.version, results=given(chat.calls[0].key))
+    assert refused(chat, command) == ("missing", (chat.calls[0].key,))
+
+
+def test_a_budget_question_is_answered_by_a_budget_answer_alone() -> None:
+    chat = reach(X.R0)
+    chat.do(b.require(chat, budget=True))
+    action = chat.control.version
+    assert refused(chat, c.SubmitResults(action=action)) == ("none_given", ())
+    approval = ApprovalAnswer(call=b.a_call(), approved=True)
+    assert refused(chat, c.SubmitResults(action=action, approvals=(approval,)))[0] == "missing"
+    raised = Budget(tokens=10)
+    chat.do(c.SubmitResults(action=action, budget=BudgetAnswer(end_turn=False, raised=raised)))
+    assert (chat.control.budget, chat.control.budget_ended) == (raised, False)
+
+
+def test_a_budget_question_that_is_answered_with_the_end_ends_the_turn_alone() -> None:
+    chat = reach(X.R0)
+    chat.do(b.require(chat, budget=True))
+    chat.do(c.SubmitResults(action=chat.control.version, budget=BudgetAnswer(end_turn=True)))
+    assert chat.control.budget_ended
+    chat.do(b.acquire())
+    chat.do(b.finish(chat, "budget"))
+    assert not chat.control.budget_ended
+
+
+def test_results_enter_history_in_call_order() -> None:
+    chat = owing("client", "client")
+    first, second = (call.key for call in chat.calls)
+    chat.do(c.SubmitResults(action=chat.control.version, results=(*given(second), *given(first))))
+    results = [part.call for m in chat.messages for part in m.parts if isinstance(part, ToolResultPart)]
+    assert results == [first, second]
+
+
+def test_an_approved_call_may_run_with_the_arguments_that_the_client_gave() -> None:
+    chat = owing("approval")
+    key, replaced = chat.calls[0].key, Content('{"a": 1}')
+    approval = ApprovalAnswer(call=key, approved=True, arguments=replaced)
+    chat.do(c.SubmitResults(action=chat.control.version, approvals=(approval,)))
+    assert chat.calls[0].may_run
+    assert chat.state.need_transcript("a test").arguments == {key: replaced}
+
+
+def test_a_call_that_was_not_approved_is_answered() -> None:
+    chat = owing("approval")
+    chat.do(b.submit(chat, approve=False))
+    assert chat.calls == ()
+    assert "did not approve" in chat.texts()[-1]
+
+
+def test_one_require_action_opens_all_actions_of_that_moment() -> None:
+    chat = owing("client", "approval")
+    action = chat.control.action
+    assert action is not None
+    assert [item.kind for item in action.items] == ["client_call", "approval"]
+
+
+def test_a_budget_question_says_end_turn() -> None:
+    chat = reach(X.R0)
+    chat.do(b.require(chat, "go_on", budget=True))
+    assert chat.control.action is not None
+    assert chat.control.action.on_expiry == "end_turn"
+
+
+def test_the_deadline_is_the_events_time_and_the_timeout() -> None:
+    chat = owing("client")
+    assert chat.control.action is not None
+    assert chat.control.action.deadline == chat.control.recorded_at + b.TIMEOUT
+
+
+def test_nothing_is_asked_of_the_client_while_calls_that_run_here_are_open() -> None:
+    chat = reach(X.R0, work=called("client", "report"))
+    with pytest.raises(TransitionNotAllowed):
+        chat.do(b.require(chat))
+    chat.do(b.start_tools(chat))
+    chat.do(b.result(chat, chat.calls[1].key))
+    with pytest.raises(TransitionNotAllowed):
+        chat.do(b.require(chat))
+    chat.do(b.commit(chat))
+    chat.do(b.require(chat))
+
+
+def test_require_action_without_anything_owed_is_refused() -> None:
+    chat = reach(X.R0)
+    with pytest.raises(TransitionNotAllowed, match="owes nothing"):
+        chat.do(b.require(chat))
+
+
+def test_an_action_expires_when_its_deadline_has_passed_not_before() -> None:
+    chat = owing("client")
+    action = chat.control.action
+    assert action is not None
+    with pytest.raises(TransitionNotAllowed, match="has not passed"):
+        chat.do(c.ExpireAction(action=action.id), now=action.deadline - 1)
+    chat.do(c.ExpireAction(action=action.id), now=action.deadline)
+    assert chat.texts()[-1] == "tool: action_timed_out"
+
+
+def test_until_an_expiry_is_in_the_log_results_are_accepted() -> None:
+    chat = owing("client")
+    assert chat.control.action is not None
+    chat.do(b.submit(chat), now=chat.control.action.deadline + SECOND)
+
+
+def test_results_after_an_expiry_are_stale_or_not_allowed() -> None:
+    chat = owing("client")
+    late, now = b.submit(chat), chat.now + b.TIMEOUT + SECOND
+    chat.do(c.ExpireAction(action=chat.control.version), now=now)
+    with pytest.raises(TransitionNotAllowed):
+        chat.do(late)
+    chat.do(b.acquire())
+    called("client")(chat)
+    chat.do(b.require(chat))
+    with pytest.raises(ActionStale):
+        chat.do(late)
+
+
+def test_an_expiry_does_what_the_action_says() -> None:
+    later = b.TIMEOUT + SECOND
+    go_on, end_turn = owing("client"), reach(X.A0, end=require_end_turn)
+    with pytest.raises(TransitionNotAllowed):
+        go_on.do(c.ExpireActionEndTurn(action=go_on.control.version), now=go_on.now + later)
+    with pytest.raises(TransitionNotAllowed):
+        end_turn.do(c.ExpireAction(action=end_turn.control.version), now=end_turn.now + later)
+    with pytest.raises(ActionStale):
+        go_on.do(c.ExpireAction(action=1), now=go_on.now + later)
+
+
+def test_an_open_client_call_before_require_action_is_a_call_not_an_action() -> None:
+    for chat in (reach(X.R0, work=called("client")), reach(X.E0, work=called("client"))):
+        assert chat.control.action is None
+        assert len(chat.calls) == 1
+
+
+def reasons(chat: Chat) -> list[str]:
+    return [text.removeprefix("tool: ") for text in chat.texts() if text.startswith("tool: ")]
+
+
+def test_an_interrupt_keeps_finished_results_and_tells_what_still_ran_from_what_never_started() -> None:
+    chat = reach(X.R0, work=called("report", "rerun", "report", "client"))
+    finished, running, *_ = (call.key for call in chat.calls)
+    chat.do(b.start(chat, "tools", finished, running))
+    chat.do(b.result(chat, finished, "kept"))
+    chat.do(c.Interrupt())
+    chat.do(b.finish_interruption(chat))
+    assert reasons(chat) == ["kept", Reason.INTERRUPTED_UNKNOWN, Reason.NOT_STARTED, Reason.INTERRUPT]
+
+
+def test_a_tool_that_finishes_after_the_interrupt_has_its_result_kept() -> None:
+    chat = reach(X.R0, work=running_tools("report"))
+    chat.do(c.Interrupt())
+    chat.do(b.result(chat, chat.calls[0].key, "late"))
+    chat.do(b.finish_interruption(chat))
+    assert reasons(chat) == ["late"]
+
+
+def test_calls_of_the_whole_step_that_an_interrupt_overtook_are_answered() -> None:
+    chat = reach(X.I0, work=generating)
+    chat.do(b.finish_interruption(chat, b.answer("report", "client", "provider")))
+    assert reasons(chat) == [Reason.NOT_STARTED, Reason.INTERRUPT]
+
+
+def test_a_takeover_declares_unsafe_running_calls_lost_and_starts_safe_ones_anew() -> None:
+    chat = reach(X.R0, work=running_tools("report", "rerun", "report"))
+    lost, safe, finished = (call.key for call in chat.calls)
+    chat.do(b.result(chat, finished, "kept"))
+    chat.do(b.acquire("w2", dead=True))
+    assert {call.key: (call.recorded, call.started) for call in chat.calls} == {
+        lost: (True, True),
+        safe: (False, False),
+        finished: (True, True),
+    }
+    chat.do(b.start(chat, "tools", safe))
+    chat.do(b.result(chat, safe, "again"))
+    chat.do(b.commit(chat))
+    assert reasons(chat) == [Reason.WORKER_LOST, "again", "kept"]
+
+
+def test_a_takeover_with_all_results_recorded_commits_them_by_a_new_attempt() -> None:
+    chat = reach(X.R0, work=running_tools("report"))
+    chat.do(b.result(chat, chat.calls[0].key, "kept"))
+    chat.do(b.acquire("w2", dead=True))
+    chat.do(b.start(chat, "tools"))
+    chat.do(b.commit(chat))
+    assert reasons(chat) == ["kept"]
+
+
+def test_a_release_does_the_same_with_what_runs_after_the_grace() -> None:
+    chat = reach(X.R0, work=running_tools("report", "rerun"))
+    chat.do(b.release(chat))
+    assert [(call.recorded, call.started) for call in chat.calls] == [(True, True), (False, False)]
+
+
+def test_a_failed_turn_keeps_calls_open_and_never_repeats_an_unsafe_one_that_ran() -> None:
+    chat = reach(X.R0, work=running_tools("report", "rerun"))
+    chat.do(b.fail(chat))
+    assert [(call.recorded, call.runs) for call in chat.calls] == [(True, False), (False, False)]
+    chat.do(c.Resume())
+    assert [call.recorded for call in chat.calls] == [True, False]
+
+
+def test_a_client_call_that_joined_a_refused_batch_is_not_lost() -> None:
+    chat = reach(X.R0, work=called("exclusive", "client"))
+    chat.do(b.start(chat, "tools", *(call.key for call in chat.calls)))
+    chat.do(b.acquire("w2", dead=True))
+    assert [(call.recorded, call.started) for call in chat.calls] == [(True, True), (False, False)]
+
+
+def test_a_batch_is_committed_in_call_order_when_none_of_it_runs() -> None:
+    chat = reach(X.R0, work=running_tools("report", "rerun"))
+    first, second = (call.key for call in chat.calls)
+    chat.do(b.result(chat, second, "two"))
+    with pytest.raises(TransitionNotAllowed, match="still running"):
+        chat.do(b.commit(chat))
+    chat.do(b.result(chat, first, "one"))
+    chat.do(b.commit(chat))
+    assert reasons(chat) == ["one", "two"]
+
+
+def test_recording_a_result_changes_no_history() -> None:
+    chat = reach(X.R0, work=running_tools("report"))
+    before = chat.control
+    chat.do(b.result(chat, chat.calls[0].key))
+    assert (chat.control.history_version, chat.control.running) == (before.history_version, before.running)
+
+
+def test_a_result_is_recorded_once_and_only_of_a_call_that_runs() -> None:
+    chat = reach(X.R0, work=called("report", "client"))
+    chat.do(b.start_tools(chat))
+    report, client = (call.key for call in chat.calls)
+    chat.do(b.result(chat, report))
+    for call in (report, client, b.a_call()):
+        with pytest.raises(TransitionNotAllowed, match="is not running"):
+            chat.do(b.result(chat, call))
+
+
+def test_a_call_that_waits_for_approval_cannot_be_started() -> None:
+    chat = reach(X.R0, work=called("approval"))
+    with pytest.raises(TransitionNotAllowed):
+        chat.do(b.start(chat, "tools", chat.calls[0].key))
+
+
+def test_nothing_but_tools_starts_while_calls_are_open() -> None:
+    chat = reach(X.R0, work=called("report"))
+    for kind in ("generate", "compact", "context"):
+        with pytest.raises(TransitionNotAllowed, match="are open"):
+            chat.do(c.StartAttempt(fence=chat.fence(), kind=kind, decision=b.DECISION))
+
+
+def test_provider_executed_calls_are_never_answered_by_us() -> None:
+    chat = reach(X.R0, work=called("provider"))
+    assert chat.calls == ()
+    chat.do(c.Interrupt())
+    chat.do(b.finish_interruption(chat))
+    assert reasons(chat) == []
+
+
+def test_a_providers_result_points_at_its_call_whatever_id_the_answer_gets() -> None:
+    guess = call_key(message_id(0, 0), 0)
+    result = ToolResultPart(call=guess, output=Content("found"), provider_executed=True)
+    message = Message(role="assistant", parts=(b.CALLS["provider"], result))
+    chat = reach(X.R0, work=generating)
+    chat.do(b.commit(chat, message))
+    item = chat.state.need_transcript("a test").messages[-1]
+    assert item.message.parts[1] == ToolResultPart(
+        call=call_key(item.id, 0), output=Content("found"), provider_executed=True
+    )
+
+
+def test_each_reason_of_the_table_is_one_of_the_closed_list_and_of_a_trigger_of_the_machine() -> None:
+    assert set(REASONS.values()) <= set(Reason)
+    assert {trigger for trigger, _ in REASONS} <= set(TRIGGERS)
+    elsewhere = {Reason.INTERRUPTED_UNKNOWN, Reason.NOT_STARTED, Reason.WORKER_LOST}
+    assert set(REASONS.values()) | elsewhere == set(Reason) == set(REASON_TEXTS)
+
+
+SYNTHETIC: dict[str, tuple[X, c.AnyCommand, Reason]] = {
+    "send in error": (X.E0, b.send(), Reason.NEW_MESSAGE),
+    "send with interrupt in error": (X.E0, b.send_interrupting(), Reason.NEW_MESSAGE),
+    "promotion in error": (X.E1, c.PromoteQueued(target=message_id(5, 0)), Reason.PROMOTION),
+    "compact": (X.E0, c.Compact(), Reason.COMPACT),
+    "clear": (X.E0, c.Clear(), Reason.CLEAR),
+    "interrupt": (X.A0, c.Interrupt(), Reason.INTERRUPT),
+    "send with interrupt": (X.A0, b.send_interrupting(), Reason.INTERRUPT),
+    "promotion": (X.A1, c.PromoteQueued(target=message_id(5, 0)), Reason.PROMOTION),
+}
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_a_synthetic_result_says_why(name: str) -> None:
+    x, command, reason = SYNTHETIC[name]
+    chat = reach(x, work=called("client"))
+    chat.do(command)
+    assert reasons(chat)[:1] == [reason]

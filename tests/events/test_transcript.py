@@ -1,0 +1,86 @@
+"""The shared sequence of messages: old views stay, appending is cheap, branches part."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from events.ids import message_id
+from events.messages import Message
+from events.transcript import Messages, TranscriptMessage, empty_transcript
+
+
+def item(version: int) -> TranscriptMessage:
+    return TranscriptMessage(message_id(version, 0), Message(role="user", parts=()), version)
+
+
+def of(*versions: int) -> Messages:
+    messages = Messages()
+    for version in versions:
+        messages = messages.append(item(version))
+    return messages
+
+
+def versions(messages: Messages) -> list[int]:
+    return [message.version for message in messages]
+
+
+def test_a_view_does_not_see_what_is_appended_after_it() -> None:
+    old = of(1, 2)
+    new = old.append(item(3))
+    assert (versions(old), versions(new)) == ([1, 2], [1, 2, 3])
+
+
+def test_appending_to_the_newest_view_copies_nothing() -> None:
+    old = of(1, 2)
+    assert old.append(item(3))._items is old._items
+
+
+def test_a_branch_has_a_list_of_its_own() -> None:
+    base = of(1, 2)
+    left, right = base.append(item(3)), base.append(item(4))
+    assert (versions(left), versions(right), versions(base)) == ([1, 2, 3], [1, 2, 4], [1, 2])
+
+
+def test_what_is_cut_off_stays_in_older_views() -> None:
+    whole = of(1, 2, 3)
+    cut = whole.before(1)
+    again = cut.append(item(9))
+    assert (versions(cut), versions(again), versions(whole)) == ([1], [1, 9], [1, 2, 3])
+
+
+def test_a_message_is_found_by_its_id_within_the_view_alone() -> None:
+    old = of(1, 2)
+    new = old.append(item(3))
+    assert (new.find(message_id(3, 0)), old.find(message_id(3, 0)), old.find(message_id(1, 0))) == (2, None, 0)
+
+
+def test_places_are_those_of_the_view() -> None:
+    old = of(1, 2)
+    old.append(item(3))
+    assert (len(old), old[-1].version, old[0].version) == (2, 2, 1)
+    for place in (2, -3):
+        with pytest.raises(IndexError):
+            old[place]
+
+
+def test_equal_is_what_holds_the_same_messages() -> None:
+    assert of(1, 2) == of(1, 2)
+    assert of(1, 2) != of(1, 3)
+    assert of(1) != of(1, 2)
+    assert of(1) != [item(1)]
+
+
+def test_threads_that_append_to_one_view_each_get_their_own_branch() -> None:
+    base = of(*range(100))
+    with ThreadPoolExecutor(8) as pool:
+        branches = list(pool.map(lambda version: base.append(item(version)).append(item(-version)), range(200, 600)))
+    for branch, version in zip(branches, range(200, 600), strict=True):
+        assert versions(branch) == [*range(100), version, -version]
+    assert versions(base) == list(range(100))
+
+
+def test_the_empty_transcript_is_a_new_one_each_time() -> None:
+    assert empty_transcript() == empty_transcript()
+    assert empty_transcript().messages is not empty_transcript().messages
