@@ -1,0 +1,47 @@
+"""Settings: defaults, TOML file, environment, arguments, in that order of weight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from chatfold import Settings
+
+
+def test_each_source_outweighs_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("poll = 2.0\ngrace = 3.0\nlease = 4.0\n")
+    monkeypatch.setenv("CHATFOLD_CONFIG", str(file))
+    monkeypatch.setenv("CHATFOLD_GRACE", "30")
+    monkeypatch.setenv("CHATFOLD_LEASE", "40")
+    settings = Settings(lease=50)
+    assert (settings.capacity, settings.poll, settings.grace, settings.lease) == (100, 2.0, 30.0, 50.0)
+
+
+def test_the_file_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chatfold.toml").write_text("queue_limit = 3\n")
+    monkeypatch.chdir(tmp_path)
+    assert Settings().queue_limit == 3
+
+
+def test_a_setting_that_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("pol = 2.0\n")
+    monkeypatch.setenv("CHATFOLD_CONFIG", str(file))
+    with pytest.raises(ValidationError, match="pol"):
+        Settings()
+
+
+def test_a_value_out_of_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHATFOLD_CAPACITY", "0")
+    with pytest.raises(ValidationError, match="capacity"):
+        Settings()
+
+
+def test_worker_settings_take_every_time_of_the_same_name() -> None:
+    settings = Settings(lease=7, poll=6, grace=5, first_part_timeout=4, silence_timeout=3, capacity=2)
+    worker = settings.worker_settings()
+    for name in ("lease", "poll", "grace", "first_part_timeout", "silence_timeout", "capacity", "model_retry_unit"):
+        assert getattr(worker, name) == getattr(settings, name)
