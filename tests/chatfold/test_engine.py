@@ -15,6 +15,7 @@ from chatfold import (
     InvalidValue,
     Refusal,
     Settings,
+    TextPart,
     TransitionNotAllowed,
     client_tool,
     result,
@@ -52,7 +53,7 @@ async def idle() -> AsyncIterator[Engine]:
 def texts(state: ChatState) -> list[str]:
     transcript = state.need_transcript("read texts")
     parts = [part for item in transcript.messages for part in item.message.parts]
-    return [part.text.text for part in parts if part.kind == "text"]
+    return [part.text.text for part in parts if isinstance(part, TextPart)]
 
 
 async def sound(engine: Engine, chat: str) -> None:
@@ -157,7 +158,7 @@ async def test_erase_takes_the_content_and_keeps_the_facts(idle: Engine) -> None
     after = await idle.state(created.chat)
     (message,) = after.need_transcript("read").messages
     (part,) = message.message.parts
-    assert part.kind == "text"
+    assert isinstance(part, TextPart)
     assert part.text.erased
     assert (after.control.status, after.control.history_version) == (before.status, before.history_version)
 
