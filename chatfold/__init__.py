@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
     from chatfold.engine import Engine
     from chatfold.inputs import result
+    from chatfold.logs import decode_log, load_log
     from chatfold.receipts import Receipt
     from chatfold.settings import Settings
     from chatfold.stream import EventItem, PartItem, PreviewReset
+    from chatstate.audit import audit
     from chatstate.errors import (
         ActionStale,
         ChatNotFound,
@@ -26,13 +28,17 @@ if TYPE_CHECKING:
         TransitionNotAllowed,
     )
     from events.content import Content
+    from events.digest import verify_chain
+    from events.envelope import Recorded
     from events.errors import InvalidValue
+    from events.logfile import LogFile
     from events.messages import Message
     from events.parts import FilePart, TextPart
-    from events.records import ApprovalAnswer, BudgetAnswer
+    from events.records import ApprovalAnswer, Budget, BudgetAnswer
+    from events.replay import ReplayStep, replay, state_at
     from events.state import ChatState
     from generation.agents import Agent, Limits
-    from generation.context import Context, ContextFile, StaticContext
+    from generation.context import Context, ContextFile, ContextSource, StaticContext
     from generation.errors import GenerationError
     from generation.models import ModelConfig, Prices
     from generation.tools.contract import Tool, ToolContext, ToolOutput, client_tool, tool
@@ -51,6 +57,7 @@ __all__ = [
     # Agents and tools
     "Agent",
     "Limits",
+    "Budget",
     "ModelConfig",
     "Prices",
     "Tool",
@@ -60,6 +67,7 @@ __all__ = [
     "tool",
     "Context",
     "ContextFile",
+    "ContextSource",
     "StaticContext",
     # Following a chat
     "EventItem",
@@ -73,6 +81,16 @@ __all__ = [
     "TextPart",
     "ApprovalAnswer",
     "BudgetAnswer",
+    # Reading logs
+    "LogFile",
+    "Recorded",
+    "ReplayStep",
+    "audit",
+    "decode_log",
+    "load_log",
+    "replay",
+    "state_at",
+    "verify_chain",
     # Stores
     "ChatQuery",
     "Store",
@@ -100,6 +118,7 @@ _HOMES: Final = {
     "result": "chatfold.inputs",
     "Agent": "generation.agents",
     "Limits": "generation.agents",
+    "Budget": "events.records",
     "ModelConfig": "generation.models",
     "Prices": "generation.models",
     "Tool": "generation.tools.contract",
@@ -109,6 +128,7 @@ _HOMES: Final = {
     "tool": "generation.tools.contract",
     "Context": "generation.context",
     "ContextFile": "generation.context",
+    "ContextSource": "generation.context",
     "StaticContext": "generation.context",
     "EventItem": "chatfold.stream",
     "PartItem": "chatfold.stream",
@@ -120,6 +140,15 @@ _HOMES: Final = {
     "TextPart": "events.parts",
     "ApprovalAnswer": "events.records",
     "BudgetAnswer": "events.records",
+    "LogFile": "events.logfile",
+    "Recorded": "events.envelope",
+    "ReplayStep": "events.replay",
+    "audit": "chatstate.audit",
+    "decode_log": "chatfold.logs",
+    "load_log": "chatfold.logs",
+    "replay": "events.replay",
+    "state_at": "events.replay",
+    "verify_chain": "events.digest",
     "ChatQuery": "store.contract",
     "Store": "store.contract",
     "open_store": "store",

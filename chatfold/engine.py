@@ -16,6 +16,7 @@ from typing import Self
 
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
+from chatfold.logs import export_log, import_log, load_log
 from chatfold.providers import ProviderPool
 from chatfold.settings import Settings
 from chatfold.stream import ChatStream, StreamItem
@@ -23,6 +24,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.envelope import Recorded
 from events.ids import ChatId, WorkerId
+from events.logfile import LogFile
 from events.replay import state_at
 from events.state import ChatState
 from generation.agents import Agent
@@ -175,6 +177,29 @@ class Engine(ChatCommands):
     async def list_chats(self, query: ChatQuery | None = None) -> Sequence[Header]:
         """Return headers of chats, newest change first."""
         return await self._store.list_chats(query or ChatQuery())
+
+    async def export_log(self, chat: str) -> bytes:
+        """Return the chat's log as a log file: one JSON object per line, the stored bytes as they are.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        return await export_log(self._store, ChatId(chat), RELEASE)
+
+    async def import_log(self, log: LogFile | bytes, *, chat_id: str | None = None) -> Header:
+        """Write a log as a new chat, which is *foreign*: it is read, replayed and forked, and runs only once adopted.
+
+        Args:
+            log: What ``export_log`` or ``load_log`` gave.
+            chat_id: The id to use here; None for the log's own.
+
+        Raises:
+            ChatExists: A chat of this id exists here, or existed.
+            LogFileError: It is not a log file.
+            DigestMismatch: It was changed after it was written.
+        """
+        checked = load_log(log) if isinstance(log, bytes) else log
+        return await import_log(self._store, checked, ChatId(chat_id) if chat_id is not None else None)
 
 
 async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, poll: float) -> None:

@@ -46,7 +46,7 @@ def receipt(outcome: Outcome) -> Receipt:
             messages += [make_message_id(recorded.version, i) for i in range(entered)]
             queued += [make_message_id(recorded.version, entered + i) for i in range(len(event.queued))]
     return Receipt(
-        chat=ChatId(control.chat),
+        chat=outcome.chat.header.chat,
         version=control.version,
         status=control.status,
         state=classify(control),

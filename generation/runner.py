@@ -161,6 +161,7 @@ class ChatRunner:
             raise RuntimeError(f"chat {self.chat} has no attempt or no policy at version {control.version}")
         return Attempt(
             runtime=self._runtime,
+            chat=self.chat,
             agent=self._runtime.agents[control.agent],
             policy=policy,
             state=loaded.state,

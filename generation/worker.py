@@ -108,17 +108,16 @@ class Worker:
 
     def adopt(self, loaded: LoadedChat) -> None:
         """Run a chat that this worker holds already; does nothing for one that it does not hold or runs."""
-        control = loaded.state.control
-        if control.holder == self.worker and control.chat not in self._runners:
-            self._run(ChatId(control.chat), loaded)
+        chat = loaded.header.chat
+        if loaded.state.control.holder == self.worker and chat not in self._runners:
+            self._run(chat, loaded)
 
     def notice(self, loaded: LoadedChat) -> None:
         """Take note of a chat that a command of this process has just changed: no hint need come round for it."""
-        control = loaded.state.control
-        runner = self._runners.get(ChatId(control.chat))
+        runner = self._runners.get(loaded.header.chat)
         if runner is not None:
             runner.hint()
-        elif control.status == "pending":
+        elif loaded.state.control.status == "pending":
             self._wake_for(loaded)
 
     def _hold_at(self, epoch: int) -> Hold:

@@ -254,7 +254,8 @@ class Journal:
             fingerprint = identity.fingerprint if recorded.envelope.index == 0 else None
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
         before = loaded.header if loaded is not None else None
-        header = header_of(run.state, digest, title=_title(before, run.recorded), foreign=run.foreign)
+        title = _title(before, run.recorded)
+        header = header_of(run.state, digest, chat=chat, title=title, foreign=run.foreign)
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
@@ -299,12 +300,15 @@ class Journal:
         return {version: erase_items(by_version[version].content, which) for version, which in places.items()}
 
 
-def header_of(state: ChatState, digest: bytes, *, title: str | None, foreign: bool) -> Header:
-    """Return the header row that belongs to ``state``: all but title and the foreign mark is derived from the fold."""
+def header_of(state: ChatState, digest: bytes, *, chat: ChatId, title: str | None, foreign: bool) -> Header:
+    """Return the header row that belongs to ``state``: all but id, title and the foreign mark is derived from the fold.
+
+    ``chat`` is the id that the chat has here: a log that was imported under another one says its first id for ever.
+    """
     control = state.control
     due = control.action.deadline if control.action is not None else control.not_before
     return Header(
-        chat=ChatId(control.chat),
+        chat=chat,
         owner=control.owner,
         agent=control.agent,
         status=control.status,

@@ -1,1 +1,50 @@
-"""The test kit that ships with chatfold."""
+"""What tests of applications use: the scripted model here, model services on loopback in ``chatfold.testing.servers``.
+
+Owns the list of the scripted model's names; they are imported when they are first used.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from chatfold._lazy import lazy_namespace
+
+if TYPE_CHECKING:
+    from generation.errors import ClassifiedError
+    from generation.prompt_types import ModelRequest
+    from generation.providers.script import Cut, Fail, Say, Script, Think, Turn, UseTool, Wait, turn
+    from generation.providers.scripted import ScriptedProvider, ScriptExhausted
+
+__all__ = [
+    "ClassifiedError",
+    "Cut",
+    "Fail",
+    "ModelRequest",
+    "Say",
+    "Script",
+    "ScriptExhausted",
+    "ScriptedProvider",
+    "Think",
+    "Turn",
+    "UseTool",
+    "Wait",
+    "turn",
+]
+
+_SCRIPT: Final = "generation.providers.script"
+_HOMES: Final = {
+    "ClassifiedError": "generation.errors",
+    "Cut": _SCRIPT,
+    "Fail": _SCRIPT,
+    "ModelRequest": "generation.prompt_types",
+    "Say": _SCRIPT,
+    "Script": _SCRIPT,
+    "ScriptExhausted": "generation.providers.scripted",
+    "ScriptedProvider": "generation.providers.scripted",
+    "Think": _SCRIPT,
+    "Turn": _SCRIPT,
+    "UseTool": _SCRIPT,
+    "Wait": _SCRIPT,
+    "turn": _SCRIPT,
+}
+
+if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds
+    __getattr__, __dir__ = lazy_namespace(__name__, _HOMES)

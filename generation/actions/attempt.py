@@ -24,6 +24,7 @@ class Attempt:
 
     Attributes:
         runtime: The worker's shared parts.
+        chat: The id that the chat has here (one that was imported may have another in its log).
         agent: The chat's agent.
         policy: The recorded policy.
         state: The chat, with its transcript.
@@ -32,16 +33,12 @@ class Attempt:
     """
 
     runtime: Runtime
+    chat: ChatId
     agent: Agent
     policy: Policy
     state: ChatState
     running: RunningAttempt
     scope: CancelScope[Outcome]
-
-    @property
-    def chat(self) -> ChatId:
-        """The chat's id."""
-        return ChatId(self.state.control.chat)
 
     @property
     def episode(self) -> EpisodeKey:

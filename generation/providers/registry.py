@@ -47,6 +47,7 @@ _PROVIDERS: Final = MappingProxyType(
     }
 )
 
+
 def forms() -> str:
     """Return the valid forms of a model reference, for people."""
     return ", ".join(entry.example for entry in _PROVIDERS.values())
