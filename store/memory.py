@@ -6,6 +6,7 @@ Nothing here awaits between reading and writing, so every call is atomic on its 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
+from operator import itemgetter
 from typing import Self
 
 import msgspec
@@ -106,9 +107,9 @@ class MemoryStore:
         check_append(append)
         kept = self._chats.get(append.chat)
         if kept is not None:
-            for command in new_commands(append.events):
-                if command in kept.commands:
-                    return DuplicateCommand(*kept.commands[command])
+            known = [kept.commands[command] for command in new_commands(append.events) if command in kept.commands]
+            if known:
+                return DuplicateCommand(*min(known, key=itemgetter(0)))
         version = self._version(append.chat, creates=append.expected_version == 0)
         if version != append.expected_version:
             return Conflict(version)
