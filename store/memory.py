@@ -28,7 +28,7 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreUnavailable
+from store.errors import StoreAlreadyOpen, StoreUnavailable
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of, new_commands, ready_at
 
@@ -70,6 +70,8 @@ class MemoryStore:
         self._open = False
 
     async def __aenter__(self) -> Self:
+        if self._open:
+            raise StoreAlreadyOpen
         self._open = True
         return self
 

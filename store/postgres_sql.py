@@ -112,8 +112,10 @@ FIND_DUE: Final = f"""
 WITH RECURSIVE holders (holder) AS (
   SELECT min(holder) FROM chats WHERE holder IS NOT NULL AND ready_at IS NOT NULL
   UNION ALL
-  SELECT (SELECT min(c.holder) FROM chats c WHERE c.holder > h.holder AND c.ready_at IS NOT NULL)
-  FROM holders h WHERE h.holder IS NOT NULL
+  SELECT (
+    SELECT c.holder FROM chats c WHERE c.holder > h.holder AND c.holder IS NOT NULL AND c.ready_at IS NOT NULL
+    ORDER BY c.holder LIMIT 1
+  ) FROM holders h WHERE h.holder IS NOT NULL
 ), dead AS (
   SELECT holder FROM holders h WHERE holder IS NOT NULL
   AND NOT EXISTS (SELECT FROM workers w WHERE w.worker = h.holder AND w.expires_at > {NOW})
@@ -161,7 +163,7 @@ _INSERT_BLOBS: Final = (
     "SELECT b.* FROM unnest(%(blob_digests)b::text[], %(blob_data)b::bytea[]) AS b (digest, data)"
 )
 _MOST_SINGLY: Final = 4
-"""Up to so many events go as single values, which cost less than arrays of one; each number is a statement of its own."""
+"""Up to so many events go as single values, which cost less than arrays; each number is a statement of its own."""
 
 
 def _inserted(count: int) -> str:

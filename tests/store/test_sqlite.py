@@ -11,11 +11,13 @@ import anyio
 import pytest
 
 from events.ids import ChatId
+from store import sqlite_sql
 from store.contract import Appended, Conflict, Hint
 from store.errors import StoreUnavailable, Unstorable
+from store.notify import Bus
 from store.sqlite import SqliteStore
 from tests.store.contract_races import hint_at
-from tests.store.contract_workers import LONG, alive, until
+from tests.store.contract_workers import LONG, alive
 from tests.store.making import CHAT, WORKER, appending
 
 ROOT = Path(__file__).parents[2]
@@ -119,7 +121,7 @@ async def test_an_append_that_fails_half_way_writes_nothing(migrated_sqlite: str
     async with SqliteStore(migrated_sqlite) as store:
         for values in ({"title": "\ud800"}, {"epoch": 2**63}):
             with pytest.raises(Unstorable):
-                await store.append(appending(0, **values))  # type: ignore[arg-type]  # wrong on purpose
+                await store.append(appending(0, **values))
         with pytest.raises(Unstorable):
             await store.append(appending(0, "good", "b\ud800d", blobs={"d": b"1"}))
         assert await store.load_header(CHAT) is None
@@ -158,22 +160,21 @@ async def test_positions_are_never_used_again(migrated_sqlite: str) -> None:
         assert rows == [(4, 4)]
 
 
-async def test_polling_survives_a_locked_file(migrated_sqlite: str) -> None:
-    async with SqliteStore(f"{migrated_sqlite}&poll=0.001&busy_timeout=0.001") as store, store.subscribe() as hints:
-        blocker = sqlite3.connect(path_of(migrated_sqlite), isolation_level=None)
-        blocker.execute("PRAGMA locking_mode = EXCLUSIVE")
-        blocker.execute("BEGIN IMMEDIATE")
+async def test_polling_goes_on_after_an_error(migrated_sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = 3
+    really = sqlite_sql.data_version
 
-        async def refused() -> bool:
-            try:
-                await store.append(appending(0, "x"))
-            except StoreUnavailable:
-                return True
-            return False
+    def failing(connection: sqlite3.Connection) -> int:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise sqlite3.OperationalError("database is locked")
+        return really(connection)
 
-        await until(refused)
-        blocker.execute("ROLLBACK")
-        blocker.close()
+    async with SqliteStore(migrated_sqlite) as store, store.subscribe() as hints:
         async with SqliteStore(migrated_sqlite) as other:
+            monkeypatch.setattr(sqlite_sql, "data_version", failing)
+            other._bus = Bus()  # as if it were of another process
             await other.append(appending(0))
         assert (await hint_at(hints, CHAT, 1)).version == 1
+        assert failures == 0
