@@ -31,9 +31,9 @@ async def fill(url: str, number: int) -> None:
         await connection.execute("ANALYZE chats")
 
 
-async def postgres_plan(url: str, statement: str, values: dict[str, Any]) -> str:
+async def postgres_plan(url: str, statement: str, values: dict[str, Any], options: str = "VERBOSE") -> str:
     async with await connect(parse_postgres(url)) as connection:
-        rows = await (await connection.execute(f"EXPLAIN (VERBOSE) {statement}".encode(), values)).fetchall()
+        rows = await (await connection.execute(f"EXPLAIN ({options}) {statement}".encode(), values)).fetchall()
     return "\n".join(row[0] for row in rows)
 
 
@@ -51,7 +51,9 @@ async def test_postgres_appends_by_index_whatever_the_length(migrated_database: 
 
 async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) -> None:
     await fill(migrated_database, 20_000)
-    plan = await postgres_plan(migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"]})
+    plan = await postgres_plan(
+        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"]}, "VERBOSE, ANALYZE"
+    )
     assert "ix_chats_ready" in plan
     assert plan.count("using ix_chats_holder") >= 2, "the first holder, and the next ones"
     assert "Seq Scan on public.chats" not in plan
