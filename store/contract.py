@@ -172,6 +172,7 @@ class Store(Protocol):
             SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at
                 once).
             StoreUnavailable: The database cannot be reached.
+            StoreAlreadyOpen: It is open; a store may be opened again once it is closed.
         """
         ...
 

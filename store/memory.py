@@ -6,6 +6,7 @@ Nothing here awaits between reading and writing, so every call is atomic on its 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
+from operator import itemgetter
 from typing import Self
 
 import msgspec
@@ -27,7 +28,7 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreUnavailable
+from store.errors import StoreAlreadyOpen, StoreUnavailable
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of, new_commands, ready_at
 
@@ -69,6 +70,8 @@ class MemoryStore:
         self._open = False
 
     async def __aenter__(self) -> Self:
+        if self._open:
+            raise StoreAlreadyOpen
         self._open = True
         return self
 
@@ -106,9 +109,9 @@ class MemoryStore:
         check_append(append)
         kept = self._chats.get(append.chat)
         if kept is not None:
-            for command in new_commands(append.events):
-                if command in kept.commands:
-                    return DuplicateCommand(*kept.commands[command])
+            known = [kept.commands[command] for command in new_commands(append.events) if command in kept.commands]
+            if known:
+                return DuplicateCommand(*min(known, key=itemgetter(0)))
         version = self._version(append.chat, creates=append.expected_version == 0)
         if version != append.expected_version:
             return Conflict(version)

@@ -30,7 +30,7 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import OutcomeUnknown, StoreUnavailable
+from store.errors import OutcomeUnknown, StoreAlreadyOpen, StoreUnavailable
 from store.notify import Bus, Subscription
 from store.postgres_hints import Hints, channel_of
 from store.postgres_pool import PATIENCE, Connection, Pool, connect, translated, translation
@@ -65,6 +65,8 @@ class PostgresStore:
         self._calls: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Self:
+        if self._opened is not None:
+            raise StoreAlreadyOpen
         schema = await _prepare(self._given_url, self._settings)
         pool = Pool(self._settings)
         await pool.open()

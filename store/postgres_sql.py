@@ -8,6 +8,7 @@ see yet is never judged dead.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from store.contract import Append, ChatQuery, Header, NewEvent
@@ -38,9 +39,9 @@ def _type(column: str) -> str:
     return "boolean" if column in _BOOLEANS else "text"
 
 
-def _value(column: str) -> str:
+def _value(column: str, name: str = "") -> str:
     # Bytes go as they are; escaped as text they would be twice as long.
-    return f"%({column}){'b' if column in _BYTES else 's'}::{_type(column)}"
+    return f"%({name or column}){'b' if column in _BYTES else 's'}::{_type(column)}"
 
 
 NOW: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
@@ -111,8 +112,10 @@ FIND_DUE: Final = f"""
 WITH RECURSIVE holders (holder) AS (
   SELECT min(holder) FROM chats WHERE holder IS NOT NULL AND ready_at IS NOT NULL
   UNION ALL
-  SELECT (SELECT min(c.holder) FROM chats c WHERE c.holder > h.holder AND c.ready_at IS NOT NULL)
-  FROM holders h WHERE h.holder IS NOT NULL
+  SELECT (
+    SELECT c.holder FROM chats c WHERE c.holder > h.holder AND c.holder IS NOT NULL AND c.ready_at IS NOT NULL
+    ORDER BY c.holder LIMIT 1
+  ) FROM holders h WHERE h.holder IS NOT NULL
 ), dead AS (
   SELECT holder FROM holders h WHERE holder IS NOT NULL
   AND NOT EXISTS (SELECT FROM workers w WHERE w.worker = h.holder AND w.expires_at > {NOW})
@@ -134,10 +137,12 @@ SELECT chat, kind FROM (
 ) due ORDER BY later, ready_at, chat LIMIT %(limit)s
 """
 
-_DUPLICATE: Final = """duplicate AS (
+# Sorted by command, so that the planner takes the index on commands before it knows how long chats are: by the key it
+# would walk through the whole chat.
+_DUPLICATE: Final = """found AS (
   SELECT version, fingerprint FROM chat_events
-  WHERE chat = %(chat)s AND command = ANY(%(commands)b::text[]) AND command_index = 0 ORDER BY version LIMIT 1
-)"""
+  WHERE chat = %(chat)s AND command = ANY(%(commands)b::text[]) AND command_index = 0 ORDER BY command
+), duplicate AS (SELECT version, fingerprint FROM found ORDER BY version LIMIT 1)"""
 _UPDATED: Final = f"""changed AS (
   UPDATE chats SET ({_WRITTEN_HEADER}) = ROW ({_HEADER_VALUES})
   WHERE chat = %(chat)s AND version = %(expected)s AND NOT EXISTS (SELECT FROM duplicate) RETURNING 1 AS one
@@ -149,15 +154,26 @@ _CREATED: Final = f"""changed AS (
   AND NOT EXISTS (SELECT FROM tombstones WHERE chat = %(chat)s)
   ON CONFLICT DO NOTHING RETURNING 1 AS one
 )"""
-_INSERT_EVENTS: Final = (
-    f"INSERT INTO chat_events ({_WRITTEN_EVENT}, chat, tx) "
-    f"SELECT e.*, %(chat)s::text, pg_current_xact_id() FROM unnest({_EVENT_ARRAYS}) AS e ({_WRITTEN_EVENT})"
+_INTO_EVENTS: Final = (
+    f"INSERT INTO chat_events ({_WRITTEN_EVENT}, chat, tx) SELECT e.*, %(chat)s::text, pg_current_xact_id()"
 )
+_INSERT_EVENTS: Final = f"{_INTO_EVENTS} FROM unnest({_EVENT_ARRAYS}) AS e ({_WRITTEN_EVENT})"
 _INSERT_BLOBS: Final = (
     "INSERT INTO blobs (digest, data) "
     "SELECT b.* FROM unnest(%(blob_digests)b::text[], %(blob_data)b::bytea[]) AS b (digest, data)"
 )
-_INSERTED: Final = f"inserted AS ({_INSERT_EVENTS}, changed ORDER BY e.version)"
+_MOST_SINGLY: Final = 4
+"""Up to so many events go as single values, which cost less than arrays; each number is a statement of its own."""
+
+
+def _inserted(count: int) -> str:
+    if count > _MOST_SINGLY:
+        return f"inserted AS ({_INSERT_EVENTS}, changed ORDER BY e.version)"
+    rows = (", ".join(_value(column, f"event{n}_{column}") for column in WRITTEN_EVENT_COLUMNS) for n in range(count))
+    values = ", ".join(f"({row})" for row in rows)
+    return f"inserted AS ({_INTO_EVENTS} FROM (VALUES {values}) AS e ({_WRITTEN_EVENT}), changed ORDER BY e.version)"
+
+
 _BLOBS: Final = f"kept AS ({_INSERT_BLOBS}, changed ON CONFLICT DO NOTHING)"
 _ERASED: Final = """erased AS (
   UPDATE chat_events t SET content = e.content
@@ -174,33 +190,39 @@ WITH {_DUPLICATE} SELECT 0, d.version, d.fingerprint, {_VERSIONS} FROM (SELECT 1
 """
 """Answers as an append that wrote nothing; for when the append's own snapshot was taken before what stopped it."""
 
+_SINGLE_NAMES: Final = [[f"event{n}_{column}" for column in WRITTEN_EVENT_COLUMNS] for n in range(_MOST_SINGLY)]
+
 CREATE: Final = f"WITH {_CREATED} SELECT count(*) FROM changed"
 INSERT_EVENTS: Final = f"{_INSERT_EVENTS} ORDER BY e.version"
 INSERT_BLOBS: Final = f"{_INSERT_BLOBS} ON CONFLICT DO NOTHING"
 
 
-def _append(changed: str, *more: str) -> str:
-    return f"WITH {', '.join((_DUPLICATE, changed, _INSERTED, *more))} {_SAY}"
-
-
-_APPENDS: Final = {
-    (creates, blobs, erases): _append(
-        _CREATED if creates else _UPDATED, *([_BLOBS] if blobs else []), *([_ERASED] if erases else [])
-    )
-    for creates in (False, True)
-    for blobs in (False, True)
-    for erases in (False, True)
-}
+@cache
+def _append(count: int, *, creates: bool, blobs: bool, erases: bool) -> str:
+    parts = [_DUPLICATE, _CREATED if creates else _UPDATED, _inserted(count)]
+    parts += [_BLOBS] if blobs else []
+    parts += [_ERASED] if erases else []
+    return f"WITH {', '.join(parts)} {_SAY}"
 
 
 def append_statement(append: Append) -> str:
     """Return the one statement that writes ``append`` or says why not."""
-    return _APPENDS[append.expected_version == 0, bool(append.blobs), bool(append.erased)]
+    return _append(
+        min(len(append.events), _MOST_SINGLY + 1),
+        creates=append.expected_version == 0,
+        blobs=bool(append.blobs),
+        erases=bool(append.erased),
+    )
 
 
 def append_values(append: Append) -> dict[str, Any]:
     """Return the parameters of :func:`append_statement`, which are those of ``RECHECK`` too."""
-    values = header_values(append.header) | event_values(append.chat, append.events)
+    values = header_values(append.header)
+    if len(append.events) > _MOST_SINGLY:
+        values |= event_values(append.chat, append.events)
+    else:
+        for names, event in zip(_SINGLE_NAMES, append.events, strict=False):
+            values.update(zip(names, event_row(event), strict=True))
     values["expected"] = append.expected_version
     values["commands"] = list(new_commands(append.events))
     if append.blobs:

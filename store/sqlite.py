@@ -34,7 +34,7 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreUnavailable, Unstorable
+from store.errors import StoreAlreadyOpen, StoreUnavailable, Unstorable
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
 from store.schema import VERSION_TABLE, needs_setup
@@ -118,6 +118,8 @@ class SqliteStore:
         self._bus = Bus()
 
     async def __aenter__(self) -> Self:
+        if self._lanes is not None:
+            raise StoreAlreadyOpen
         settings = self._settings
         self._bus = _bus_of(settings.path)
         lanes = (

@@ -149,9 +149,9 @@ def read_events(
 def append(connection: sqlite3.Connection, new: Append) -> AppendResult:
     """Write an append, or say why not."""
     with transaction(connection):
-        for command in new_commands(new.events):
-            if (start := connection.execute(FIND_START, (new.chat, command)).fetchone()) is not None:
-                return DuplicateCommand(*start)
+        starts = [connection.execute(FIND_START, (new.chat, name)).fetchone() for name in new_commands(new.events)]
+        if any(starts):
+            return DuplicateCommand(*min(start for start in starts if start is not None))
         version = _version(connection, new.chat, creates=new.expected_version == 0)
         if version != new.expected_version:
             return Conflict(version)

@@ -1,6 +1,7 @@
-"""The contract of a store as one test class. A back end's test file subclasses it and supplies two fixtures:
+"""The contract of a store as one test class.
 
-``store``, open and empty, and ``other``, open on the same database (where there can be only one, the same store again).
+A back end's test file subclasses it and supplies two fixtures: ``store``, open and empty, and ``other``, open on the
+same database (where there can be only one, the same store again).
 """
 
 from tests.store.contract_appends import AppendContract, DeleteContract, ImportContract

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any
 
 import anyio
 import pytest
@@ -53,10 +53,10 @@ class HintContract:
         ],
     )
     async def test_a_hint_says_whether_a_worker_is_wanted(
-        self, store: Store, other: Store, changes: dict[str, object], due: bool
+        self, store: Store, other: Store, changes: dict[str, Any], due: bool
     ) -> None:
         async with store.subscribe() as hints, other.subscribe() as elsewhere:
-            await store.append(appending(0, **changes))  # type: ignore[arg-type]  # header fields by name
+            await store.append(appending(0, **changes))
             assert await hint_at(hints, CHAT, 1) == Hint(CHAT, 1, due)
             assert await hint_at(elsewhere, CHAT, 1) == Hint(CHAT, 1, due)
 
@@ -76,7 +76,7 @@ class HintContract:
             assert await store.append(appending(5, chat=ChatId("none"))) == Conflict(0)
             assert not await store.import_chat(header(1), events(1, "x"), {})
             assert await silent(hints, store, {CHAT, "none"})
-            assert await hint_at(elsewhere, ChatId("marker"), 1)
+            assert (await hint_at(elsewhere, ChatId("marker"), 1)).version == 1
 
     async def test_an_import_is_announced(self, store: Store) -> None:
         async with store.subscribe() as hints:
@@ -167,12 +167,11 @@ class RaceContract:
             task = asyncio.create_task(caller(appending(0, "a", "b", chat=chat)))
             for _ in range(n // 2):
                 await asyncio.sleep(0)
-            started = n > 0
             task.cancel()
             await asyncio.wait([task])
             log = await store.read_events(chat)
             assert len(log) in {0, 2}
-            if started and n // 2 > 0:
+            if n >= 2:
                 assert len(log) == 2, "it was handed over, so it took effect before the caller went on"
                 assert await store.find_command(chat, CommandId("b")) is not None
 
@@ -192,9 +191,12 @@ class RaceContract:
         assert results in ([], [Appended()])
 
     async def test_cancelled_reads_leave_the_store_usable(self, store: Store) -> None:
+        async def read() -> None:
+            await store.load_header(CHAT)
+
         await store.append(appending(0))
         for n in range(30):
-            task = asyncio.create_task(cast("asyncio._CoroutineLike[object]", store.load_header(CHAT)))
+            task = asyncio.create_task(read())
             for _ in range(n % 5):
                 await asyncio.sleep(0)
             task.cancel()

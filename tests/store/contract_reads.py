@@ -5,7 +5,7 @@ import pytest
 
 from events.ids import ChatId
 from store.contract import ChatQuery, Store
-from store.errors import StoreUnavailable
+from store.errors import StoreAlreadyOpen, StoreUnavailable
 from tests.store.making import CHAT, appending, of
 
 
@@ -56,6 +56,11 @@ class ReadContract:
             await store.load_header(CHAT)
         with pytest.raises(StoreUnavailable, match="not open"):
             await store.append(appending(0))
+
+    async def test_an_open_store_is_not_opened_again(self, store: Store) -> None:
+        with pytest.raises(StoreAlreadyOpen):
+            await store.__aenter__()
+        await store.append(appending(0))
 
     async def test_a_store_can_be_opened_again(self, store: Store) -> None:
         await store.append(appending(0))

@@ -18,7 +18,7 @@ SHORT = 20_000
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until something is so, at most ten seconds."""
     with anyio.fail_after(10):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 - the condition is another process's or the clock's
             await anyio.sleep(0.002)
 
 

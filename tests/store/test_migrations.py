@@ -137,7 +137,7 @@ async def test_an_older_schema_is_refused(empty: str) -> None:
 async def test_a_newer_schema_is_refused(empty: str) -> None:
     migrate(empty)
     execute(empty, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(SchemaTooNew, match="9999, which a newer release wrote.*upgrade chatfold") as caught:
+    with pytest.raises(SchemaTooNew, match=r"9999, which a newer release wrote.*upgrade chatfold") as caught:
         await open_store(empty).__aenter__()
     assert (caught.value.found, caught.value.needed) == ("9999", schema.NEEDED)
     with pytest.raises(SchemaTooNew):
@@ -153,10 +153,14 @@ async def test_tables_of_others_are_not_joined_unasked(empty: str) -> None:
         await opened.append(appending(0))
 
 
-async def test_processes_that_open_an_empty_database_at_once(empty: str) -> None:
+def test_processes_that_open_an_empty_database_at_once(empty: str) -> None:
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", OPENER, empty, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", OPENER, empty, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=MIGRATIONS.parents[1],
         )
         for name in ("a", "b")
     ]

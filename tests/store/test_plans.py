@@ -1,0 +1,102 @@
+"""Databases find what is asked by index: nothing slows down with the length of a chat or the number of idle chats."""
+
+from typing import Any
+
+import pytest
+
+from events.ids import ChatId
+from store import postgres_sql, sqlite_sql
+from store.contract import ChatQuery
+from store.postgres import PostgresStore
+from store.postgres_pool import connect
+from store.sqlite import SqliteStore
+from store.urls import parse_postgres
+from tests.store.making import CHAT, appending, events, header
+
+DUE: dict[str, Any] = {"level": 1, "limit": 10}
+
+
+async def fill(url: str, number: int) -> None:
+    async with await connect(parse_postgres(url)) as connection:
+        await connection.execute(
+            "INSERT INTO chats SELECT 'idle ' || n, 'owner ' || n %% 100, 'agent', 'waiting', false, false, 0, 1, 1, 0,"
+            " 0, NULL, NULL, NULL, n, n, '', '', NULL, '{}', NULL, false, false, 1 FROM generate_series(1, %s) n",
+            (number,),
+        )
+        # One in twenty runs, on twenty workers.
+        await connection.execute(
+            "UPDATE chats SET status = 'running', holder = 'worker ' || created_at / 20 % 20, ready_at = created_at "
+            "WHERE created_at % 20 = 0"
+        )
+        await connection.execute("ANALYZE chats")
+
+
+async def postgres_plan(url: str, statement: str, values: dict[str, Any], options: str = "VERBOSE") -> str:
+    async with await connect(parse_postgres(url)) as connection:
+        rows = await (await connection.execute(f"EXPLAIN ({options}) {statement}".encode(), values)).fetchall()
+    return "\n".join(row[0] for row in rows)
+
+
+@pytest.mark.parametrize("expected", [0, 500])
+async def test_postgres_appends_by_index_whatever_the_length(migrated_database: str, expected: int) -> None:
+    async with PostgresStore(migrated_database) as store:
+        await store.import_chat(header(500), events(1, *map(str, range(500))), {})
+    append = appending(expected, "new", blobs={"d": b""}, erased={1: b""} if expected else {})
+    plan = await postgres_plan(
+        migrated_database, postgres_sql.append_statement(append), postgres_sql.append_values(append)
+    )
+    assert "ix_chat_events_command" in plan
+    assert "Seq Scan" not in plan
+
+
+async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) -> None:
+    await fill(migrated_database, 20_000)
+    plan = await postgres_plan(
+        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"]}, "VERBOSE, ANALYZE"
+    )
+    assert "ix_chats_ready" in plan
+    assert plan.count("using ix_chats_holder") >= 2, "the first holder, and the next ones"
+    assert "Seq Scan on public.chats" not in plan
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (ChatQuery(owner="owner 7", before=(900, CHAT)), "ix_chats_owner"),
+        (ChatQuery(before=(900, CHAT)), "ix_chats_updated"),
+    ],
+)
+async def test_postgres_lists_by_index(migrated_database: str, query: ChatQuery, index: str) -> None:
+    await fill(migrated_database, 20_000)
+    statement, values = postgres_sql.list_statement(query)
+    plan = await postgres_plan(migrated_database, statement, values)
+    assert index in plan
+    assert "Seq Scan" not in plan
+
+
+async def sqlite_plan(store: SqliteStore, statement: str, values: Any) -> list[str]:
+    _, reader = store._require_open()
+    return await reader.run(
+        lambda connection: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    )
+
+
+async def test_sqlite_searches_and_never_scans(migrated_sqlite: str) -> None:
+    async with SqliteStore(migrated_sqlite) as store:
+        await store.append(appending(0, chat=ChatId("x")))
+        statements: list[tuple[str, Any]] = [
+            (sqlite_sql.LOAD, ("c",)),
+            (sqlite_sql.FIND_START, ("c", "x")),
+            (sqlite_sql.FIND_END, ("c", 1, "x")),
+            (sqlite_sql.LAST_POSITION, ()),
+            (sqlite_sql.CHANGED, (1, 1)),
+            (sqlite_sql.FIND_DUE, DUE | {"agents": "[]", "now": 1}),
+        ]
+        for statement, values in statements:
+            plan = await sqlite_plan(store, statement, values)
+            scanned = [step for step in plan if step.startswith("SCAN") and " chats" in step]
+            scanned += [step for step in plan if step.startswith("SCAN chat_events") and "USING" not in step]
+            assert not scanned, f"{statement}\n{plan}"
+        due = " ".join(await sqlite_plan(store, *statements[-1]))
+        assert "ix_chats_ready" in due
+        assert "ix_chats_holder" in due

@@ -1,0 +1,59 @@
+"""A cancelled caller waits for the outcome of what it handed over, however it is cancelled."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from store.shield import outcome
+
+
+async def test_the_result_and_the_error_pass() -> None:
+    loop = asyncio.get_running_loop()
+    good, bad = loop.create_future(), loop.create_future()
+    good.set_result(7)
+    bad.set_exception(ValueError("bad"))
+    assert await outcome(good) == 7
+    with pytest.raises(ValueError, match="bad"):
+        await outcome(bad)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_task_that_is_cancelled_waits_first(fails: bool) -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(outcome(future))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+    if fails:
+        future.set_exception(ValueError("nobody sees this"))
+    else:
+        future.set_result(7)
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_scope_that_is_cancelled_waits_first() -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    results: list[int] = []
+    order: list[str] = []
+
+    async def caller() -> None:
+        results.append(await outcome(future))
+        order.append("caller")
+        await anyio.lowlevel.checkpoint()
+        order.append("never")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(caller)
+        await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+            order.append("set")
+            future.set_result(7)
+    assert results == [7]
+    assert order == ["set", "caller"]
