@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from generation.errors import MissingExtra, UnknownModel
+from generation.models import split_reference
 from generation.providers.anthropic import AnthropicProvider
 from generation.providers.openai_chat import OpenAIChatProvider
 from generation.providers.openai_responses import OpenAIResponsesProvider
-from generation.models import split_reference
 from generation.providers.registry import ProviderSettings, make_provider, provider_for
 from generation.providers.scripted import ScriptedProvider
 
