@@ -1,0 +1,245 @@
+"""Stores that wrap a store: one counts what it is asked, one loses replies.
+
+For tests of what an operation costs and of what it does when the answer to a write never comes. Both keep the contract
+of the store inside and may be nested.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Self, TypeAlias
+
+from msgspec import Struct
+
+from events.envelope import StoredEvent
+from events.ids import ChatId, CommandId, WorkerId
+from store.contract import (
+    Append,
+    AppendResult,
+    ChatQuery,
+    CommandRecord,
+    DueChat,
+    Header,
+    Heartbeat,
+    Hint,
+    LoadedHeader,
+    NewEvent,
+    Store,
+)
+from store.errors import OutcomeUnknown
+
+__all__ = ["CallName", "CountedCall", "CountingStore", "LosingStore", "WrappedStore"]
+
+CallName: TypeAlias = Literal[
+    "append",
+    "delete",
+    "find_command",
+    "find_due",
+    "forget_worker",
+    "get_blobs",
+    "heartbeat",
+    "held_by",
+    "import_chat",
+    "list_chats",
+    "load_header",
+    "now",
+    "read_events",
+    "subscribe",
+    "tombstone",
+]
+"""A method of a store that does something."""
+
+
+class WrappedStore:
+    """Passes every call on to another store. Subclasses say what happens :meth:`before` and :meth:`after` each.
+
+    Args:
+        inner: The store that does the work. It is opened and closed with this one.
+    """
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+
+    def before(self, name: CallName, chat: ChatId | None = None, append: Append | None = None) -> None:
+        """Called before a call is passed on; ``append`` is given for appends."""
+
+    def after(self, name: CallName) -> None:
+        """Called when a call has taken effect, before its result is returned."""
+
+    async def __aenter__(self) -> Self:
+        await self.inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.inner.__aexit__(*exc)
+
+    async def now(self) -> int:
+        """See :meth:`store.contract.Store.now`."""
+        self.before("now")
+        result = await self.inner.now()
+        self.after("now")
+        return result
+
+    async def load_header(self, chat: ChatId) -> LoadedHeader | None:
+        """See :meth:`store.contract.Store.load_header`."""
+        self.before("load_header", chat)
+        result = await self.inner.load_header(chat)
+        self.after("load_header")
+        return result
+
+    async def read_events(
+        self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
+    ) -> Sequence[StoredEvent]:
+        """See :meth:`store.contract.Store.read_events`."""
+        self.before("read_events", chat)
+        result = await self.inner.read_events(chat, after=after, upto=upto, limit=limit, content=content)
+        self.after("read_events")
+        return result
+
+    async def append(self, append: Append) -> AppendResult:
+        """See :meth:`store.contract.Store.append`."""
+        self.before("append", append.chat, append)
+        result = await self.inner.append(append)
+        self.after("append")
+        return result
+
+    async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
+        """See :meth:`store.contract.Store.import_chat`."""
+        self.before("import_chat", header.chat)
+        result = await self.inner.import_chat(header, events, blobs)
+        self.after("import_chat")
+        return result
+
+    async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
+        """See :meth:`store.contract.Store.find_command`."""
+        self.before("find_command", chat)
+        result = await self.inner.find_command(chat, command)
+        self.after("find_command")
+        return result
+
+    async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
+        """See :meth:`store.contract.Store.list_chats`."""
+        self.before("list_chats")
+        result = await self.inner.list_chats(query)
+        self.after("list_chats")
+        return result
+
+    async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """See :meth:`store.contract.Store.get_blobs`."""
+        self.before("get_blobs")
+        result = await self.inner.get_blobs(digests)
+        self.after("get_blobs")
+        return result
+
+    async def delete(self, chat: ChatId, expected_version: int) -> bool:
+        """See :meth:`store.contract.Store.delete`."""
+        self.before("delete", chat)
+        result = await self.inner.delete(chat, expected_version)
+        self.after("delete")
+        return result
+
+    async def tombstone(self, chat: ChatId) -> bytes | None:
+        """See :meth:`store.contract.Store.tombstone`."""
+        self.before("tombstone", chat)
+        result = await self.inner.tombstone(chat)
+        self.after("tombstone")
+        return result
+
+    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+        """See :meth:`store.contract.Store.heartbeat`."""
+        self.before("heartbeat")
+        result = await self.inner.heartbeat(worker, lease_us, start=start)
+        self.after("heartbeat")
+        return result
+
+    async def forget_worker(self, worker: WorkerId) -> None:
+        """See :meth:`store.contract.Store.forget_worker`."""
+        self.before("forget_worker")
+        await self.inner.forget_worker(worker)
+        self.after("forget_worker")
+
+    async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.held_by`."""
+        self.before("held_by")
+        result = await self.inner.held_by(worker)
+        self.after("held_by")
+        return result
+
+    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+        """See :meth:`store.contract.Store.find_due`."""
+        self.before("find_due")
+        result = await self.inner.find_due(agents=agents, reader_level=reader_level, limit=limit)
+        self.after("find_due")
+        return result
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """See :meth:`store.contract.Store.subscribe`."""
+        self.before("subscribe")
+        return self.inner.subscribe()
+
+
+class CountedCall(Struct, frozen=True):
+    """One call: its name, the chat it was about, and for an append the types of its events and the commands that start.
+
+    ``commands`` are ids at index 0, in order.
+    """
+
+    name: CallName
+    chat: ChatId | None = None
+    commands: tuple[CommandId, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+class CountingStore(WrappedStore):
+    """Writes down every call, those that are refused too.
+
+    Attributes:
+        calls: The calls so far, in the order in which they were made.
+    """
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.calls: list[CountedCall] = []
+
+    def before(self, name: CallName, chat: ChatId | None = None, append: Append | None = None) -> None:
+        """Write a call down."""
+        envelopes = [new.stored.envelope for new in append.events] if append is not None else []
+        commands = tuple(envelope.command for envelope in envelopes if envelope.index == 0)
+        self.calls.append(CountedCall(name, chat, commands, tuple(envelope.type for envelope in envelopes)))
+
+    def count(self, name: CallName, chat: ChatId | None = None) -> int:
+        """Return how often a method was called, about ``chat`` if one is given."""
+        return sum(1 for call in self.calls if call.name == name and chat in {None, call.chat})
+
+    def counts(self) -> Counter[CallName]:
+        """Return how often each method was called."""
+        return Counter(call.name for call in self.calls)
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.calls.clear()
+
+
+class LosingStore(WrappedStore):
+    """Loses the replies of calls on demand: the call takes effect, its caller learns nothing."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self._to_lose: Counter[str] = Counter()
+        self.lost = 0
+
+    def lose(self, name: CallName | Literal["any"] = "append", times: int = 1) -> None:
+        """Lose the replies of the next ``times`` calls of one method, or of whichever come next."""
+        self._to_lose[name] += times
+
+    def after(self, name: CallName) -> None:
+        """Lose the reply, if that is due.
+
+        Raises:
+            OutcomeUnknown: The reply is lost.
+        """
+        for key in (name, "any"):
+            if self._to_lose[key] > 0:
+                self._to_lose[key] -= 1
+                self.lost += 1
+                raise OutcomeUnknown(f"the reply of {name} was lost on purpose")
