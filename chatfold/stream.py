@@ -1,26 +1,29 @@
 """The stream of one chat: committed events, with live parts between them where the chat runs in this process.
 
 A position is one opaque cursor. Events come from the log, each once and in order; parts come from the worker's part
-buffer, best effort. Where parts that were shown will not be committed as they were shown, a ``PreviewReset`` comes
-before the events that say what happened instead.
+buffer, best effort. The parts of an attempt stand between its start and its end. Where they are what the end commits,
+the last of them come before it; where they will not be committed as they were shown, a ``PreviewReset`` comes before
+the events that say what happened instead.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, suppress
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from chatstate.errors import ChatNotFound
+from events import vocabulary as v
 from events.control import Control
 from events.envelope import Recorded
 from events.ids import ChatId
+from events.vocabulary import Event
 from generation.cursor import Cursor
 from generation.errors import SubscriberTooSlow
-from generation.parts import EpisodeKey, LivePart, PartBuffer, Subscription
+from generation.parts import EpisodeKey, LivePart, PartBuffer
 from store.contract import Hint, Store
 from store.loading import load_chat, read_recorded
 
@@ -40,12 +43,24 @@ class PartItem(Struct, frozen=True, kw_only=True):
 
 
 class PreviewReset(Struct, frozen=True, kw_only=True):
-    """Drop the parts shown since the last event: the events that follow say what became of them."""
+    """Drop the parts shown of the attempt under way: the events that follow say what became of it."""
 
     cursor: str
 
 
 StreamItem: TypeAlias = EventItem | PartItem | PreviewReset
+
+_ENDS_ATTEMPT: Final = (
+    v.Acquired,
+    v.AttemptStarted,
+    v.CompactionCommitted,
+    v.ContextPersisted,
+    v.InterruptionFinished,
+    v.MessageEdited,
+    v.StepCommitted,
+    v.TurnFinished,
+)
+"""Events after which an attempt is not under way any more, although the chat may still be running."""
 
 
 class ChatStream:
@@ -67,7 +82,9 @@ class ChatStream:
         self._version = cursor.version
         self._seen = EpisodeKey(chat, cursor.history_version, cursor.attempt)
         self._seq = cursor.seq
-        self._live: Subscription | None = None
+        self._wake = asyncio.Event()
+        self._stale = True
+        self._waker: asyncio.Task[None] | None = None
 
     async def items(self) -> AsyncGenerator[StreamItem, None]:
         """Yield what comes after the cursor, then what happens.
@@ -76,95 +93,95 @@ class ChatStream:
             ChatNotFound: There is no such chat.
         """
         async with self._store.subscribe() as hints:
-            news = asyncio.Event()
-            listener = asyncio.create_task(self._listen(hints, news))
+            listener = asyncio.create_task(self._listen(hints))
             try:
-                async with aclosing(self._follow(news)) as items:
+                async with aclosing(self._follow()) as items:
                     async for item in items:
                         yield item
             finally:
                 listener.cancel()
                 self._leave()
 
-    async def _listen(self, hints: AsyncIterator[Hint], news: asyncio.Event) -> None:
+    async def _listen(self, hints: AsyncIterator[Hint]) -> None:
         async for hint in hints:
             if hint.chat == self._chat and hint.version > self._version:
-                news.set()
+                self._stale = True
+                self._wake.set()
 
-    async def _follow(self, news: asyncio.Event) -> AsyncGenerator[StreamItem, None]:
+    async def _follow(self) -> AsyncGenerator[StreamItem, None]:
+        clock = asyncio.get_running_loop().time
+        due = 0.0
         while True:
-            loaded = await load_chat(self._store, self._chat, transcript=False)
-            if loaded is None:
-                raise ChatNotFound("stream", "N", f"there is no chat {self._chat}")
-            control = loaded.state.control
-            for item in await self._events(control):
-                yield item
-            self._enter(control)
-            async for part in self._until(news):
+            self._wake.clear()
+            if self._stale or clock() >= due:
+                self._stale, due = False, clock() + self._poll
+                control, recorded = await self._look()
+                for item in (*self._new_parts(), *self._events(recorded)):
+                    yield item
+                self._enter(control)
+            for part in self._new_parts():
                 yield part
-            news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due - clock())):
+                    await self._wake.wait()
 
-    async def _events(self, control: Control) -> list[StreamItem]:
-        """Return the events since the last look, with the parts that came before them."""
-        recorded = await read_recorded(self._store, self._chat, after=self._version, upto=control.version)
-        live = _episode(self._chat, control)
-        items: list[StreamItem] = []
-        if self._seq and live != self._seen:
-            items.append(PreviewReset(cursor=Cursor(version=self._version).encode()))
-            self._seq = 0
-        for event in recorded:
-            self._version = event.version
-            items.append(EventItem(cursor=self._cursor(), recorded=event))
+    async def _look(self) -> tuple[Control, list[Recorded]]:
+        loaded = await load_chat(self._store, self._chat, transcript=False)
+        if loaded is None:
+            raise ChatNotFound("stream", "N", f"there is no chat {self._chat}")
+        control = loaded.state.control
+        return control, await read_recorded(self._store, self._chat, after=self._version, upto=control.version)
+
+    def _new_parts(self) -> list[PartItem]:
+        """Return the parts of the attempt being watched that were not shown yet."""
+        items: list[PartItem] = []
+        if self._waker is not None or self._seq:
+            for seq, part in self._parts.snapshot(self._seen, after=self._seq):
+                self._seq = seq
+                items.append(PartItem(cursor=self._cursor(), part=part))
         return items
 
+    def _events(self, recorded: Sequence[Recorded]) -> list[StreamItem]:
+        items: list[StreamItem] = []
+        for each in recorded:
+            if each.envelope.dest != "running" or isinstance(each.event, _ENDS_ATTEMPT):
+                if self._seq and not self._commits(each.event):
+                    items.append(PreviewReset(cursor=Cursor(version=self._version).encode()))
+                self._leave()
+                self._seen, self._seq = EpisodeKey(self._chat, 0, 0), 0
+            self._version = each.version
+            items.append(EventItem(cursor=self._cursor(), recorded=each))
+        return items
+
+    def _commits(self, event: Event) -> bool:
+        """Whether an event that ends the attempt commits what was shown of it, all of it."""
+        if not isinstance(event, v.StepCommitted | v.InterruptionFinished) or event.attempt != self._seen.attempt:
+            return False
+        if not event.answers and not any(message.role == "assistant" for message in event.added):
+            return False
+        shown = len(self._parts.snapshot(self._seen)) == self._seq
+        return shown and not self._parts.truncated(self._seen)
+
     def _enter(self, control: Control) -> None:
-        """Watch the episode under way, from the part after the last one seen."""
-        live = _episode(self._chat, control)
-        if live == self._seen and self._live is not None:
+        """Watch the attempt under way, from the part after the last one seen."""
+        running = control.running
+        if running is None or (self._waker is not None and not self._waker.done()):
             return
-        self._leave()
-        if live is None:
-            return
+        live = EpisodeKey(self._chat, control.history_version, running.attempt)
         if live != self._seen:
             self._seen, self._seq = live, 0
-        self._live = self._parts.subscribe(live, after=self._seq)
+        self._leave()
+        self._waker = asyncio.create_task(self._wake_up(live))
+
+    async def _wake_up(self, live: EpisodeKey) -> None:
+        with self._parts.subscribe(live, after=self._seq) as parts, suppress(SubscriberTooSlow):
+            async for _ in parts:
+                self._wake.set()
 
     def _leave(self) -> None:
-        if self._live is not None:
-            self._live.close()
-            self._live = None
-
-    async def _until(self, news: asyncio.Event) -> AsyncIterator[StreamItem]:
-        """Yield parts until there is news of the log, or the poll interval has passed without any."""
-        told = asyncio.create_task(news.wait())
-        part = self._next_part()
-        try:
-            while True:
-                waiting = {told} if part is None else {told, part}
-                done, _ = await asyncio.wait(waiting, timeout=self._poll, return_when=asyncio.FIRST_COMPLETED)
-                if part is not None and part in done:
-                    item = self._part_item(part)
-                    part = self._next_part() if item is not None else None
-                    if item is not None:
-                        yield item
-                elif told in done or not done:
-                    return
-        finally:
-            for task in (told, part):
-                if task is not None:
-                    task.cancel()
-
-    def _next_part(self) -> asyncio.Task[tuple[int, LivePart]] | None:
-        return asyncio.create_task(_take(self._live)) if self._live is not None else None
-
-    def _part_item(self, task: asyncio.Task[tuple[int, LivePart]]) -> PartItem | None:
-        try:
-            seq, part = task.result()
-        except (EpisodeEnded, SubscriberTooSlow):
-            self._leave()
-            return None
-        self._seq = seq
-        return PartItem(cursor=self._cursor(), part=part)
+        if self._waker is not None:
+            self._waker.cancel()
+            self._waker = None
 
     def _cursor(self) -> str:
         if not self._seq:
@@ -175,22 +192,3 @@ class ChatStream:
             attempt=self._seen.attempt,
             seq=self._seq,
         ).encode()
-
-
-class EpisodeEnded(Exception):
-    """The parts of an episode are all read."""
-
-
-async def _take(live: Subscription) -> tuple[int, LivePart]:
-    try:
-        taken = await anext(live)
-    except StopAsyncIteration:
-        # A task cannot end with StopAsyncIteration.
-        raise EpisodeEnded from None
-    return taken.seq, taken.part
-
-
-def _episode(chat: ChatId, control: Control) -> EpisodeKey | None:
-    if control.running is None:
-        return None
-    return EpisodeKey(chat, control.history_version, control.running.attempt)

@@ -8,13 +8,13 @@ that shall survive must be kept there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
 from events.draft import Draft
 from events.effects import Effects, EventBase, Interrupting
-from events.envelope import Envelope, Recorded
+from events.envelope import Envelope, Recorded, Status
 from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
@@ -23,6 +23,10 @@ from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, OpenAction, RetryState
 from events.state import ChatState, initial_state
+
+# Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
+# column equals it and is not it, and the same fold would have other bytes.
+_STATUS: Final[dict[Status, Status]] = {status: status for status in get_args(Status)}
 
 
 def evolve(state: ChatState, recorded: Recorded) -> ChatState:
@@ -66,7 +70,7 @@ def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
     control.version = envelope.version
     control.importing = isinstance(event, v.ChatForked | v.MessagesImported)
     control.recorded_at = envelope.recorded_at
-    control.status = envelope.dest
+    control.status = _STATUS[envelope.dest]
     if draft.history_changed:
         control.history_version = envelope.version
         control.attempt = control.model_attempts = control.takeovers = 0

@@ -190,10 +190,12 @@ class PartBuffer:
             for subscriber in episode.subscribers:
                 subscriber._wake()  # noqa: SLF001 - the two are one mechanism
 
-    def snapshot(self, key: EpisodeKey) -> tuple[SequencedPart, ...]:
-        """Return the parts of an episode so far; none of one that is unknown or was collected."""
+    def snapshot(self, key: EpisodeKey, *, after: int = 0) -> tuple[SequencedPart, ...]:
+        """Return the parts of an episode so far, from ``after`` + 1 on; none of one that is unknown or was collected."""
         episode = self._episodes.get(key)
-        return () if episode is None else tuple(SequencedPart(seq, part) for seq, part in enumerate(episode.parts, 1))
+        if episode is None:
+            return ()
+        return tuple(SequencedPart(seq, part) for seq, part in enumerate(episode.parts[after:], after + 1))
 
     def truncated(self, key: EpisodeKey) -> bool:
         """Whether parts of the episode were left out because it was full."""

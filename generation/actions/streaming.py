@@ -63,6 +63,8 @@ class ModelCall:
         require_output(self.assembler.parts(MessageId("0.0")), finish.reason, self.model.provider)
 
     def _show(self, buffer: PartBuffer, parts: tuple[LivePart, ...]) -> None:
+        if self.attempt.running.kind != "generate":
+            return  # a summary is no answer: nobody watches it being written
         for part in parts:
             buffer.add(self.attempt.episode, part)
 

@@ -1,0 +1,201 @@
+"""What must hold after each conversation, whatever happened in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from chatfold.stream import EventItem, PartItem, PreviewReset, StreamItem
+from chatstate.audit import audit
+from chatstate.invariants import violations
+from events.codec import decode
+from events.content import Absent, Content
+from events.contentlist import content_blobs
+from events.control import encode_control
+from events.digest import verify_chain
+from events.envelope import Recorded, StoredEvent
+from events.ids import ChatId, call_key
+from events.logfile import header_of as log_header
+from events.logfile import read_log, write_log
+from events.messages import Message
+from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from events.reducer import fold
+from events.replay import replay
+from events.state import ChatState
+from events.transcript import Messages
+from events.vocabulary import AttemptStarted, InterruptionFinished, StepCommitted
+from generation.cursor import Cursor
+from generation.parts import LiveReasoning, LiveText
+from store import Store
+from store.append import header_of
+from tests.e2e.kit import PATIENCE, KeepingJournal, Scene
+
+
+async def check(scene: Scene, *chats: str) -> None:
+    """Check chats that have settled: log, header, calls, replay, stream; and that no service refused a request."""
+    for server in (scene.server, *scene.others):
+        assert [(one.status, one.message) for one in server.refused] == []
+    for chat in chats:
+        log = await stored_log(scene.store, chat)
+        state = await _check_log(scene.store, chat, log)
+        check_calls(state)
+        await _check_replay(scene, chat, log, state)
+        if chat in scene.watchers:
+            await _check_stream(scene, chat, log)
+
+
+async def stored_log(store: Store, chat: str) -> list[StoredEvent]:
+    """Return the stored events of a chat."""
+    return list(await store.read_events(ChatId(chat)))
+
+
+async def blobs_of(store: Store, log: list[StoredEvent]) -> Mapping[str, bytes]:
+    """Return the blobs that a log refers to."""
+    return await store.get_blobs(sorted({digest for event in log for digest in content_blobs(event.content)}))
+
+
+async def _check_log(store: Store, chat: str, log: list[StoredEvent]) -> ChatState:
+    """Digests, audit, invariants, and the header against the fold."""
+    blobs = await blobs_of(store, log)
+    digest = verify_chain(log, blobs)
+    recorded = [decode(event, blobs=blobs) for event in log]
+    assert list(audit(recorded)) == []
+    state = fold(recorded)
+    assert violations(state) == []
+    loaded = await store.load_header(ChatId(chat))
+    assert loaded is not None
+    header = loaded.header
+    title = state.need_transcript("check").title
+    wanted = header_of(state, digest, title=title.text if title is not None else None, foreign=header.foreign)
+    assert msgspec.json.decode(header.control) == msgspec.json.decode(wanted.control)
+    assert msgspec.structs.asdict(header) == msgspec.structs.asdict(wanted)
+    return state
+
+
+def check_calls(state: ChatState) -> None:
+    """Every call has exactly one result, and every result its call."""
+    made: list[str] = []
+    answered: list[str] = []
+    for item in state.need_transcript("check").messages:
+        for place, part in enumerate(item.message.parts):
+            if isinstance(part, ToolCallPart) and (part.runner != "provider" or item.message.boundary is not None):
+                made.append(call_key(item.id, place))
+            elif isinstance(part, ToolResultPart):
+                answered.append(part.call)
+    assert Counter(answered) == Counter(made)
+
+
+async def _check_replay(scene: Scene, chat: str, log: list[StoredEvent], state: ChatState) -> None:
+    """The exported log, read again, gives the very same state: by one fold, and event by event."""
+    blobs = await blobs_of(scene.store, log)
+    lines = list(write_log(log_header(ChatId(chat), log, release="test", blobs=blobs), log, blobs))
+    again = read_log(lines, "export.jsonl")
+    recorded = [decode(event, blobs=again.blobs) for event in again.events]
+    expected = state_bytes(state)
+    assert state_bytes(fold(recorded)) == expected
+    *_, last = replay(recorded)
+    assert state_bytes(last.after) == expected
+    assert state_bytes(await scene.engine.state(chat)) == expected
+    # The state that the appends made, event by event, is what the log says.
+    journal = scene.engine.runtime.journal
+    assert isinstance(journal, KeepingJournal)
+    kept = journal.kept.get(ChatId(chat))
+    if kept is not None:
+        assert state_bytes(kept) == state_bytes(fold(recorded[: kept.control.version]))
+    facts = fold(decode(event, content=False) for event in again.events)
+    assert encode_control(facts.control) == encode_control(state.control)
+
+
+def state_bytes(state: ChatState) -> bytes:
+    """Return a whole state as bytes, contents included."""
+    return msgspec.json.encode((state.control, state.transcript), enc_hook=_plain, order="deterministic")
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Content(value=Absent() as absent):
+            return {"absent": absent.name, "size": value.size}
+        case Content():
+            return {"content": value.value, "size": value.size}
+        case Messages():
+            return list(value)
+        case Mapping():
+            return dict(value)
+    raise TypeError(type(value).__name__)
+
+
+async def _check_stream(scene: Scene, chat: str, log: list[StoredEvent]) -> None:
+    watcher = scene.watchers[chat]
+    await watcher.until_version(len(log))
+    items = list(watcher.items)
+    events = [item.recorded for item in items if isinstance(item, EventItem)]
+    assert [event.version for event in events] == list(range(1, len(log) + 1))
+    _check_previews(items)
+    await _check_cursors(scene, chat, items)
+
+
+def _check_previews(items: list[StreamItem]) -> None:
+    """Parts shown are the committed text, or are taken back before the event that says otherwise."""
+    shown: dict[tuple[type, int], str] = {}
+    attempt: tuple[int, str] | None = None
+    for item in items:
+        match item:
+            case PartItem(part=LiveText() | LiveReasoning() as part):
+                key = (type(part), part.block)
+                shown[key] = shown.get(key, "") + part.text
+            case PreviewReset():
+                shown.clear()
+            case EventItem(recorded=Recorded(event=AttemptStarted() as started)):
+                assert not shown, f"parts were left over when attempt {started.attempt} started"
+                attempt = (started.attempt, started.kind)
+            case EventItem(recorded=Recorded(event=StepCommitted() | InterruptionFinished() as event)):
+                if shown:
+                    assert attempt is not None
+                    assert event.attempt == attempt[0]
+                    answer = [message for message in event.added if message.role == "assistant"]
+                    assert answer, "parts were shown, and nothing of them was committed"
+                    assert _joined(shown, LiveText) == _committed(answer[0], TextPart)
+                    assert _joined(shown, LiveReasoning) == _committed(answer[0], ReasoningPart)
+                shown.clear()
+            case EventItem():
+                assert not shown or _goes_on(item.recorded), f"parts outlived {item.recorded.event.type}"
+            case _:
+                continue
+
+
+def _goes_on(recorded: Recorded) -> bool:
+    """Whether an event lets the attempt under way go on."""
+    return recorded.envelope.dest == "running" and recorded.event.type != "acquired"
+
+
+def _joined(shown: Mapping[tuple[type, int], str], kind: type) -> list[str]:
+    return [
+        text for (of, _), text in sorted(shown.items(), key=lambda entry: entry[0][1]) if of is kind and text.strip()
+    ]
+
+
+def _committed(message: Message, kind: type[TextPart | ReasoningPart]) -> list[str]:
+    found = [part.text.text for part in message.parts if isinstance(part, kind)]
+    return [text for text in found if text.strip()]
+
+
+async def _check_cursors(scene: Scene, chat: str, items: list[StreamItem]) -> None:
+    """From each cursor that was given, the stream goes on with the events that follow it."""
+    last = max(item.recorded.version for item in items if isinstance(item, EventItem))
+    for cursor in dict.fromkeys(item.cursor for item in items):
+        position = Cursor.parse(cursor)
+        wanted = list(range(position.version + 1, last + 1))
+        if not wanted:
+            continue
+        seen: list[StreamItem] = []
+        async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, cursor)) as stream:  # type: ignore[type-var]
+            async for item in stream:
+                seen.append(item)
+                if isinstance(item, EventItem) and item.recorded.version == last:
+                    break
+        assert [item.recorded.version for item in seen if isinstance(item, EventItem)] == wanted
