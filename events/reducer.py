@@ -8,13 +8,13 @@ that shall survive must be kept there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
 from events.draft import Draft
 from events.effects import Effects, EventBase, Interrupting
-from events.envelope import Envelope, Recorded
+from events.envelope import Envelope, Recorded, Status
 from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
@@ -23,6 +23,10 @@ from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, OpenAction, RetryState
 from events.state import ChatState, initial_state
+
+_STATUSES: Final[dict[str, Status]] = {status: status for status in get_args(Status)}
+"""Each status as the one object that control's default is too: a default is left out of stored bytes by identity, and
+back ends give equal texts that are other objects."""
 
 
 def evolve(state: ChatState, recorded: Recorded) -> ChatState:
@@ -66,7 +70,7 @@ def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
     control.version = envelope.version
     control.importing = isinstance(event, v.ChatForked | v.MessagesImported)
     control.recorded_at = envelope.recorded_at
-    control.status = envelope.dest
+    control.status = _STATUSES.get(envelope.dest, envelope.dest)
     if draft.history_changed:
         control.history_version = envelope.version
         control.attempt = control.model_attempts = control.takeovers = 0
