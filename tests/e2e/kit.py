@@ -1,6 +1,7 @@
 """What the conversations share: a scene of engine, model service and watchers, and waiting on conditions.
 
-What must hold after a conversation is in ``tests.e2e.checks``; tools that stop where a test wants it in ``tests.e2e.tools``.
+What must hold after a conversation is in ``tests.e2e.checks``; tools that stop where a test wants it in
+``tests.e2e.tools``.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ async def stage(
         engine = Engine(
             store or open_store(place.url), [declared], worker=worker, providers=providers, settings=settings
         )
-        journal = KeepingJournal(engine.store, engine.runtime.journal._salt)  # noqa: SLF001 - the same but for the keeping
+        journal = KeepingJournal(engine.store, engine.runtime.journal._salt)
         journal.kept = {}
         engine.runtime.journal = journal
         scene = Scene(

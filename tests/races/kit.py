@@ -157,7 +157,10 @@ async def sound(store: Store, chat: str = CHAT) -> list[Recorded]:
     state = fold(log)
     header = await store.load_header(ChatId(chat))
     assert header is not None
-    assert header.header.control == encode_control(state.control), (header.header.control, encode_control(state.control))
+    assert header.header.control == encode_control(state.control), (
+        header.header.control,
+        encode_control(state.control),
+    )
     starts = Counter(r.envelope.command for r in log if r.envelope.index == 0)
     assert set(starts.values()) == {1}
     _check_results(state)

@@ -8,8 +8,8 @@ import pytest
 
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
-from generation.tools.contract import tool
 from generation.providers.script import turn
+from generation.tools.contract import tool
 from store.contract import Store
 from tests.races.gates import GatedStore, having, types
 from tests.races.kit import CHAT, calls, engine_on, settled, sound, texts, types_of, until

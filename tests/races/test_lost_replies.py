@@ -1,4 +1,7 @@
-"""Lost replies: the write took effect, or it did not, and its writer does not know. Nothing happens twice, work goes on."""
+"""Lost replies: the write took effect, or it did not, and its writer does not know.
+
+Nothing happens twice, work goes on.
+"""
 
 from __future__ import annotations
 
