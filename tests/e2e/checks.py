@@ -143,7 +143,10 @@ def _check_previews(items: list[StreamItem]) -> None:
     """Parts shown are the committed text, or are taken back before the event that says otherwise."""
     shown: dict[tuple[type, int], str] = {}
     attempt: tuple[int, str] | None = None
+    before: StreamItem | None = None
     for item in items:
+        taken_back = isinstance(before, PreviewReset)
+        before = item
         match item:
             case PartItem(part=LiveText() | LiveReasoning() as part):
                 key = (type(part), part.block)
@@ -154,6 +157,8 @@ def _check_previews(items: list[StreamItem]) -> None:
                 assert not shown, f"parts were left over when attempt {started.attempt} started"
                 attempt = (started.attempt, started.kind)
             case EventItem(recorded=Recorded(event=StepCommitted() | InterruptionFinished() as event)):
+                kept = any(message.role == "assistant" for message in event.added)
+                assert not (taken_back and kept), "parts were taken back, and then committed"
                 if shown:
                     assert attempt is not None
                     assert event.attempt == attempt[0]
