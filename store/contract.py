@@ -172,12 +172,14 @@ class Store(Protocol):
             SchemaOutdated: The database needs ``chatfold migrate`` (a new SQLite file or an empty database is set up at
                 once).
             StoreUnavailable: The database cannot be reached.
-            StoreAlreadyOpen: It is open; a store may be opened again once it is closed.
         """
         ...
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close: wait for appends under way, and release connections and threads."""
+        """Close: wait for appends under way, and release connections and threads.
+
+        A store that was entered more than once is closed by the last exit, and may then be entered again.
+        """
         ...
 
     async def now(self) -> int:

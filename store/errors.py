@@ -13,13 +13,6 @@ class OutcomeUnknown(StoreError):
     """A write was sent and its reply was lost: whether it took effect is not known until the log is read."""
 
 
-class StoreAlreadyOpen(StoreError):
-    """A store was opened that is open: close it first, or make another one on the same database."""
-
-    def __init__(self) -> None:
-        super().__init__("the store is open already")
-
-
 class SchemaOutdated(StoreError):
     """The database's schema is not the one that this release needs."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
 from operator import itemgetter
-from typing import Self
 
 import msgspec
 
@@ -28,7 +27,8 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreAlreadyOpen, StoreUnavailable
+from store.errors import StoreUnavailable
+from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of, new_commands, ready_at
 
@@ -53,7 +53,7 @@ class _Chat:
         self.events[version - 1] = msgspec.structs.replace(self.events[version - 1], content=content)
 
 
-class MemoryStore:
+class MemoryStore(Reentrant):
     """A store in memory.
 
     Args:
@@ -61,22 +61,20 @@ class MemoryStore:
     """
 
     def __init__(self, *, clock: Clock = wall_clock) -> None:
+        super().__init__()
         self._clock = clock
         self._bus = Bus()
         self._chats: dict[ChatId, _Chat] = {}
         self._blobs: dict[str, bytes] = {}
         self._tombstones: dict[ChatId, tuple[bytes, int]] = {}
         self._leases: dict[WorkerId, int] = {}
-        self._open = False
+        self._accepting = False
 
-    async def __aenter__(self) -> Self:
-        if self._open:
-            raise StoreAlreadyOpen
-        self._open = True
-        return self
+    async def _open(self) -> None:
+        self._accepting = True
 
-    async def __aexit__(self, *exc: object) -> None:
-        self._open = False
+    async def _close(self) -> None:
+        self._accepting = False
 
     async def now(self) -> int:
         """See :meth:`store.contract.Store.now`."""
@@ -208,7 +206,7 @@ class MemoryStore:
         return self._bus.subscribe()
 
     def _require_open(self) -> None:
-        if not self._open:
+        if not self._accepting:
             raise StoreUnavailable("the store is not open")
 
     def _alive(self, worker: WorkerId | None, now: int) -> bool:

@@ -6,7 +6,7 @@ Owns subscriptions and the bus that reaches them. How hints cross processes is e
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 from events.ids import ChatId
@@ -62,15 +62,15 @@ class Subscription:
             await self._ready.wait()
 
     def _wake(self) -> None:
-        if self._loop.is_closed():
-            return  # its reader is gone with the loop
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
             here = None
         if here is self._loop:
             self._ready.set()
-        else:
+            return
+        # A closed loop refuses; its reader is gone with it, and the write that the hint tells of is committed.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._ready.set)
 
 

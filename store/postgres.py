@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -30,7 +30,8 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import OutcomeUnknown, StoreAlreadyOpen, StoreUnavailable
+from store.errors import OutcomeUnknown, StoreUnavailable
+from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.postgres_hints import Hints, channel_of
 from store.postgres_pool import PATIENCE, Connection, Pool, connect, translated, translation
@@ -46,7 +47,7 @@ Row = tuple[Any, ...]
 _LAST = 2**63 - 1
 
 
-class PostgresStore:
+class PostgresStore(Reentrant):
     """A store in a PostgreSQL database.
 
     Args:
@@ -57,6 +58,7 @@ class PostgresStore:
     """
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._given_url = url
         self._settings = parse_postgres(url)
         self._bus = Bus()
@@ -64,17 +66,14 @@ class PostgresStore:
         self._accepting = False
         self._calls: set[asyncio.Task[Any]] = set()
 
-    async def __aenter__(self) -> Self:
-        if self._opened is not None:
-            raise StoreAlreadyOpen
+    async def _open(self) -> None:
         schema = await _prepare(self._given_url, self._settings)
         pool = Pool(self._settings)
         await pool.open()
         self._opened = (pool, Hints(self._settings, channel_of(schema), self._bus))
         self._accepting = True
-        return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def _close(self) -> None:
         self._accepting = False
         while self._calls:
             await asyncio.wait(self._calls)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
@@ -34,7 +34,8 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreAlreadyOpen, StoreUnavailable, Unstorable
+from store.errors import StoreUnavailable, Unstorable
+from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
 from store.schema import VERSION_TABLE, needs_setup
@@ -99,7 +100,7 @@ class _Lane:
         self._pool.shutdown()
 
 
-class SqliteStore:
+class SqliteStore(Reentrant):
     """A store in a SQLite file.
 
     Args:
@@ -111,15 +112,14 @@ class SqliteStore:
     """
 
     def __init__(self, url: str, *, clock: Clock = wall_clock) -> None:
+        super().__init__()
         self._settings = parse_sqlite(url)
         self._clock = clock
         self._lanes: tuple[_Lane, _Lane] | None = None
         self._poller: asyncio.Task[None] | None = None
         self._bus = Bus()
 
-    async def __aenter__(self) -> Self:
-        if self._lanes is not None:
-            raise StoreAlreadyOpen
+    async def _open(self) -> None:
         settings = self._settings
         self._bus = _bus_of(settings.path)
         lanes = (
@@ -134,9 +134,8 @@ class SqliteStore:
                 await lane.close()
             raise
         self._lanes = lanes
-        return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def _close(self) -> None:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.wait([self._poller])

@@ -5,7 +5,7 @@ import pytest
 
 from events.ids import ChatId
 from store.contract import ChatQuery, Store
-from store.errors import StoreAlreadyOpen, StoreUnavailable
+from store.errors import StoreUnavailable
 from tests.store.making import CHAT, appending, of
 
 
@@ -57,10 +57,14 @@ class ReadContract:
         with pytest.raises(StoreUnavailable, match="not open"):
             await store.append(appending(0))
 
-    async def test_an_open_store_is_not_opened_again(self, store: Store) -> None:
-        with pytest.raises(StoreAlreadyOpen):
-            await store.__aenter__()
-        await store.append(appending(0))
+    async def test_the_last_exit_closes(self, store: Store) -> None:
+        async with store, store:
+            await store.append(appending(0))
+        assert len(await store.read_events(CHAT)) == 1
+        await store.__aexit__(None, None, None)
+        with pytest.raises(StoreUnavailable, match="not open"):
+            await store.read_events(CHAT)
+        await store.__aexit__(None, None, None)  # once too often
 
     async def test_a_store_can_be_opened_again(self, store: Store) -> None:
         await store.append(appending(0))
