@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from chatstate.classify import X, classify
 from events.control import Control
@@ -10,6 +11,22 @@ from events.ids import CallKey, MessageId, call_key, message_of
 from events.parts import ToolCallPart, ToolResultPart
 from events.state import ChatState
 from events.transcript import Messages, TranscriptMessage
+
+INVARIANTS: Final = (
+    "Versions have no gaps; `history_version` and `queue_version` are at most `version`.",
+    "Neither `recorded_at` nor the epoch ever goes back.",
+    "The chat is in one of the execution states above.",
+    "There is a holder exactly in `running`, an open action with its deadline exactly in `requires_action`.",
+    "There is an error exactly in `error`.",
+    "`not_before` is set only in `pending`, with the retry that is scheduled then.",
+    "An attempt is under way, and calls run, only in `running`.",
+    "An open action asks for something, and only for calls that are open.",
+    "In `waiting` no call is open, no retry is scheduled and no compaction requested.",
+    "Every result has its call before it; no call has two results; no user message follows an open call.",
+    "No message is twice in history or in the queue.",
+    "What control says of the queue, of open calls and of recorded results is what the transcript holds.",
+)
+"""What ``violations`` and ``chatstate.audit`` look for, in words."""
 
 
 def violations(state: ChatState, *, history: bool = True) -> list[str]:

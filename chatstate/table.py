@@ -193,6 +193,28 @@ WORKER_TABLE: Final[dict[X, dict[str, Cell]]] = {
 }
 """What workers may do."""
 
+_HISTORY: Final = ("epoch", "history_version")
+_ATTEMPT: Final = (*_HISTORY, "attempt")
+_IF_ANY: Final = (*_HISTORY, "attempt if any")
+
+FENCES: Final = MappingProxyType(
+    {
+        "release": ("epoch",),
+        "record_policy": ("epoch",),
+        "start_attempt": _HISTORY,
+        "record_tool_result": _ATTEMPT,
+        "commit_step": _ATTEMPT,
+        "commit_compaction": _ATTEMPT,
+        "persist_context": _ATTEMPT,
+        "schedule_retry": _ATTEMPT,
+        "require_action": _HISTORY,
+        "finish_turn": _IF_ANY,
+        "fail_turn": _IF_ANY,
+        "finish_interruption": _IF_ANY,
+    }
+)
+"""What a worker's command must name, and name rightly, of the chat that it believes to hold."""
+
 ANY_TRIGGERS: Final = (
     "set_title",
     "set_labels",

@@ -31,9 +31,17 @@ def events() -> str:
     return render()
 
 
+def state_machine() -> str:
+    """Make the page of the machine from its table."""
+    from chatfold._docs.state_machine_page import render
+
+    return render()
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "decisions/README.md": decisions_index,
     "events.md": events,
+    "state-machine.md": state_machine,
 }
 """Path below docs/ -> the function that gives the page's text, without the notice."""
 

@@ -11,6 +11,7 @@ from chatstate.cancellations import answers, closed
 from chatstate.classify import X
 from chatstate.commands import Fence
 from chatstate.errors import QueuedNotFound, QueueFull, Refusal, StaleFence, TransitionNotAllowed
+from chatstate.table import FENCES
 from events.control import Control
 from events.envelope import Status
 from events.ids import MessageId
@@ -74,22 +75,17 @@ class Context(Struct, frozen=True, kw_only=True):
         if all(item.id != target for item in self.control.queue):
             self.refuse(QueuedNotFound, f"no message {target} is queued")
 
-    def check_fence(self, fence: Fence, *, history: bool = True, attempt: bool = False) -> None:
-        """Refuse a worker whose fence does not hold.
-
-        Args:
-            fence: What the worker believes.
-            history: Whether it must name the history that it acts on.
-            attempt: Whether its attempt must be the one under way.
-        """
-        control = self.control
+    def check_fence(self, fence: Fence) -> None:
+        """Refuse a worker whose fence does not hold: the table says what its trigger must name."""
+        control, names = self.control, FENCES[self.trigger]
         if fence.epoch != control.epoch:
             self.refuse(StaleFence, f"epoch {fence.epoch} was overtaken by {control.epoch}")
         believed = fence.history_version
-        if (history or believed is not None) and believed != control.history_version:
+        if ("history_version" in names or believed is not None) and believed != control.history_version:
             self.refuse(StaleFence, f"history moved from version {believed} to {control.history_version}")
         running = control.running.attempt if control.running is not None else None
-        if (attempt or fence.attempt is not None) and (running is None or fence.attempt != running):
+        named = "attempt" in names or fence.attempt is not None or ("attempt if any" in names and running is not None)
+        if named and (running is None or fence.attempt != running):
             self.refuse(StaleFence, f"attempt {fence.attempt} is not under way (now: {running})")
 
     def answers(self) -> tuple[Answer, ...]:

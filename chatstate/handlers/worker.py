@@ -36,13 +36,13 @@ def acquire(ctx: Context, command: c.Acquire) -> v.Acquired:
 
 def release(ctx: Context, command: c.Release) -> v.Released:
     """Let the chat go."""
-    ctx.check_fence(command.fence, history=False)
+    ctx.check_fence(command.fence)
     return v.Released(reason=command.reason, unknown=_lost(ctx.control.indexes.open_calls), report=command.report)
 
 
 def record_policy(ctx: Context, command: c.RecordPolicy) -> v.PolicyRecorded:
     """Record the policy."""
-    ctx.check_fence(command.fence, history=False)
+    ctx.check_fence(command.fence)
     return v.PolicyRecorded(digest=command.digest, policy=command.policy)
 
 
@@ -66,7 +66,7 @@ def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
 
 def record_tool_result(ctx: Context, command: c.RecordToolResult) -> v.ToolResultRecorded:
     """Keep a result beside history."""
-    ctx.check_fence(command.fence, attempt=True)
+    ctx.check_fence(command.fence)
     wanted = {call.key for call in ctx.control.indexes.open_calls if call.runs}
     if command.result.call not in wanted:
         ctx.not_allowed(f"call {command.result.call} is not running")
@@ -75,7 +75,7 @@ def record_tool_result(ctx: Context, command: c.RecordToolResult) -> v.ToolResul
 
 def commit_step(ctx: Context, command: c.CommitStep) -> v.StepCommitted:
     """Let an assistant message, or a batch's results in call order, into history."""
-    ctx.check_fence(command.fence, attempt=True)
+    ctx.check_fence(command.fence)
     attempt = ctx.control.attempt
     if command.message is not None:
         ctx.check_attempt_kind("generate")
@@ -93,7 +93,7 @@ def commit_step(ctx: Context, command: c.CommitStep) -> v.StepCommitted:
 
 def commit_compaction(ctx: Context, command: c.CommitCompaction) -> v.CompactionCommitted:
     """Write the boundary, and the trailing unanswered user messages again."""
-    ctx.check_fence(command.fence, attempt=True)
+    ctx.check_fence(command.fence)
     ctx.check_attempt_kind("compact")
     ctx.check_none_open()
     messages = ctx.state.need_transcript(ctx.trigger).messages
@@ -113,7 +113,7 @@ def commit_compaction(ctx: Context, command: c.CommitCompaction) -> v.Compaction
 
 def persist_context(ctx: Context, command: c.PersistContext) -> v.ContextPersisted:
     """Let the collected context into history."""
-    ctx.check_fence(command.fence, attempt=True)
+    ctx.check_fence(command.fence)
     ctx.check_attempt_kind("context")
     mark = command.message.context
     if mark is None or command.message.role != "system":
@@ -125,7 +125,7 @@ def persist_context(ctx: Context, command: c.PersistContext) -> v.ContextPersist
 
 def schedule_retry(ctx: Context, command: c.ScheduleRetry) -> v.RetryScheduled:
     """Try again later."""
-    ctx.check_fence(command.fence, attempt=True)
+    ctx.check_fence(command.fence)
     ctx.check_none_running()
     return v.RetryScheduled(
         attempt=ctx.control.attempt,
@@ -138,7 +138,7 @@ def schedule_retry(ctx: Context, command: c.ScheduleRetry) -> v.RetryScheduled:
 
 def finish_turn(ctx: Context, command: c.FinishTurn) -> v.TurnFinished:
     """End the turn; the queue's head opens the next."""
-    _check_attempt_if_any(ctx, command.fence)
+    ctx.check_fence(command.fence)
     return v.TurnFinished(
         cause=command.cause,
         decision=command.decision,
@@ -150,7 +150,7 @@ def finish_turn(ctx: Context, command: c.FinishTurn) -> v.TurnFinished:
 
 def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
     """End the turn with an error. Whatever resumes the chat answers its calls; those that still run are lost."""
-    _check_attempt_if_any(ctx, command.fence)
+    ctx.check_fence(command.fence)
     running = ctx.control.running
     return v.TurnFailed(
         error=command.error,
@@ -163,7 +163,7 @@ def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
 
 def finish_interruption(ctx: Context, command: c.FinishInterruption) -> v.InterruptionFinished:
     """End an interrupted turn and keep what there is."""
-    _check_attempt_if_any(ctx, command.fence)
+    ctx.check_fence(command.fence)
     given = ctx.answers()
     kept: tuple[Message, ...] = ()
     if command.message is not None:
@@ -194,10 +194,6 @@ def trailing_users(messages: Messages) -> list[TranscriptMessage]:
             break
         trailing.append(item)
     return trailing[::-1]
-
-
-def _check_attempt_if_any(ctx: Context, fence: c.Fence) -> None:
-    ctx.check_fence(fence, attempt=ctx.control.running is not None)
 
 
 def _lost(calls: tuple[OpenCall, ...]) -> tuple[CallKey, ...]:
