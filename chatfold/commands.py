@@ -319,18 +319,21 @@ class ChatCommands:
             fingerprint=given if command_id is not None else None,
         )
         worker = self.worker
-        with worker.taking(ChatId(chat)) if worker is not None else nullcontext(enter_result=False) as may_take:
-            outcome = await self._execute(chat, commands, identity, transcript=transcript, may_take=may_take)
-            if worker is not None:
+        with worker.taking(ChatId(chat)) if worker is not None else nullcontext():
+            outcome = await self._execute(chat, commands, identity, transcript=transcript)
+            if worker is not None and not outcome.repeated:
                 worker.adopt(outcome.chat)
         if worker is not None:
             worker.notice(outcome.chat)
+            if outcome.repeated:
+                # The first try may have taken the chat without its caller's or this worker's knowing.
+                worker.suspect(ChatId(chat))
         return receipt(outcome)
 
     async def _execute(
-        self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool, may_take: bool
+        self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool
     ) -> Outcome:
-        worker = self.worker if may_take else None
+        worker = self.worker
 
         def plan(run: PlanRun) -> None:
             before = run.state.control.status if run.state.control.exists else "waiting"
@@ -338,7 +341,9 @@ class ChatCommands:
                 run.do(command)
             control = run.state.control
             owed_here = control.status == "pending" and before != "pending" and control.not_before is None
-            if worker is not None and owed_here and self.runtime.policy_for(control) is not None:
-                worker.take(run)
+            if worker is None or not owed_here or self.runtime.policy_for(control) is None:
+                return
+            if worker.may_take(ChatId(chat)):
+                worker.take(ChatId(chat), run)
 
         return await self.runtime.journal.execute(ChatId(chat), plan, identity, transcript=transcript)

@@ -7,6 +7,7 @@ never revived: all runners stop at once, and the worker comes back under a new i
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,11 @@ class Worker:
         self._wake = asyncio.Event()
         self._stopping: ReleaseReason | None = None
         self._backlog = True
-        self._taking: set[ChatId] = set()
+        self._commands: Counter[ChatId] = Counter()
+        self._taken: set[ChatId] = set()
+        self._idle = asyncio.Event()
+        self._suspects: set[ChatId] = set()
+        self._due: set[ChatId] = set()
 
     @property
     def worker(self) -> WorkerId:
@@ -76,9 +81,13 @@ class Worker:
         self._stopping = reason
         for runner in self._runners.values():
             runner.stop(reason)
-        running = self._tasks.difference(self._loops)
-        if running:
-            await asyncio.wait(running)
+        while self._commands or self._tasks.difference(self._loops):
+            # A command that is under way may take a chat with its append: that chat is let go too.
+            if running := self._tasks.difference(self._loops):
+                await asyncio.wait(running)
+            else:
+                self._idle.clear()
+                await self._idle.wait()
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
@@ -90,34 +99,59 @@ class Worker:
             _log.warning("lease_not_given_back", worker=self.worker, error=str(error))
 
     @contextmanager
-    def taking(self, chat: ChatId) -> Iterator[bool]:
-        """Say that a command is about to acquire ``chat`` in its own append, so that nobody takes it for a stray.
-
-        Yields:
-            Whether it may: the worker is not stopping, has a free slot, and no older pending chat waits for one.
-        """
-        self._taking.add(chat)
+    def taking(self, chat: ChatId) -> Iterator[None]:
+        """Say that a command is about to append to ``chat`` and may acquire it, so that nobody takes it for a stray."""
+        self._commands[chat] += 1
         try:
-            yield self._stopping is None and not self._backlog and not self._wake.is_set() and self._free() > 0
+            yield
         finally:
-            self._taking.discard(chat)
+            self._commands[chat] -= 1
+            if not self._commands[chat]:
+                del self._commands[chat]
+                self._taken.discard(chat)
+                self._idle.set()
+            self._wake_if_due(chat)
 
-    def take(self, run: PlanRun) -> None:
-        """Acquire within a plan that made the chat pending; ``adopt`` the chat when the plan was written."""
+    def may_take(self, chat: ChatId) -> bool:
+        """Return whether a command may acquire ``chat`` now.
+
+        The worker is not stopping, does not run the chat, has a free slot, and no older pending chat waits for one.
+        """
+        if self._stopping is not None or self._backlog or self._wake.is_set() or chat in self._runners:
+            return False
+        return chat in self._taken or self._free() > 0
+
+    def take(self, chat: ChatId, run: PlanRun) -> None:
+        """Acquire within a plan that made ``chat`` pending; ``adopt`` the chat when the plan was written."""
+        self._taken.add(chat)
         take(run, self.worker, self._runtime.release, self._hold_at)
 
     def adopt(self, loaded: LoadedChat) -> None:
-        """Run a chat that this worker holds already; does nothing for one that it does not hold or runs."""
+        """Run a chat that this worker holds already; does nothing for one that it does not hold or runs.
+
+        ``loaded`` must be the chat as this worker's own append has just left it: of an older state an effect could be
+        done that was done already.
+        """
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._runners:
-            self._run(chat, loaded)
+            runner = self._run(chat, loaded)
+            # What came between the append and now reached no runner.
+            runner.hint()
+
+    def suspect(self, chat: ChatId) -> None:
+        """Look soon whether the worker holds ``chat`` without running it."""
+        self._suspects.add(chat)
+        self._wake.set()
 
     def notice(self, loaded: LoadedChat) -> None:
         """Take note of a chat that a command of this process has just changed: no hint need come round for it."""
-        runner = self._runners.get(loaded.header.chat)
+        chat, status = loaded.header.chat, loaded.state.control.status
+        runner = self._runners.get(chat)
         if runner is not None:
             runner.hint()
-        elif loaded.state.control.status == "pending":
+            if status == "pending":
+                self._due.add(chat)
+        elif status == "pending":
             self._wake_for(loaded)
 
     def _hold_at(self, epoch: int) -> Hold:
@@ -131,7 +165,7 @@ class Worker:
         )
 
     def _free(self) -> int:
-        return self._runtime.settings.capacity - len(self._runners)
+        return self._runtime.settings.capacity - len(self._taken.union(self._runners))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -169,27 +203,37 @@ class Worker:
     async def _reconcile(self) -> None:
         """Run chats that the store says are held here without a runner, and have runners look at theirs."""
         for chat in await self._runtime.journal.store.held_by(self.worker):
-            if chat not in self._runners and chat not in self._taking and self._stopping is None:
-                _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
-                await self._resume(chat)
+            await self._check(chat)
         for runner in self._runners.values():
             runner.hint()
 
-    async def _resume(self, chat: ChatId) -> None:
-        """Go on with a chat that is held here: what its runner had under way is gone, so a new attempt starts."""
+    def _is_stray(self, chat: ChatId) -> bool:
+        """Whether nobody here sees to ``chat``: neither a runner nor a command that is about to make one."""
+        return chat not in self._runners and chat not in self._commands and self._stopping is None
+
+    async def _check(self, chat: ChatId) -> None:
+        """Go on with a chat that is held here and not run: what was under way is gone, so a new attempt starts."""
+        if not self._is_stray(chat):
+            return
         try:
             outcome = await self._runtime.journal.execute(
-                chat, self._let_go_orphan, self._runtime.identity(), now=self._runtime.now
+                chat, lambda run: self._let_go_stray(chat, run), self._runtime.identity(), now=self._runtime.now
             )
         except Refusal as refusal:
-            _log.debug("orphan_moved_on", chat=chat, code=refusal.code)
-        else:
+            _log.debug("stray_moved_on", chat=chat, code=refusal.code)
+            return
+        control = outcome.chat.state.control
+        if control.interrupting and self._is_stray(chat):
             self.adopt(outcome.chat)
+        if outcome.recorded:
+            _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
             self._wake.set()
 
-    def _let_go_orphan(self, run: PlanRun) -> None:
+    def _let_go_stray(self, chat: ChatId, run: PlanRun) -> None:
         control = run.state.control
-        if control.status == "running" and control.holder == self.worker and not control.interrupting:
+        held = control.status == "running" and control.holder == self.worker and not control.interrupting
+        # Asked here and not before: a command may have taken the chat meanwhile.
+        if held and self._is_stray(chat):
             fence = c.Fence(epoch=control.epoch)
             run.do(c.Release(fence=fence, reason="capacity"), self._runtime.actor)
 
@@ -205,6 +249,8 @@ class Worker:
             if hint.due:
                 self._wake.set()
             return
+        if hint.due:
+            self._due.add(hint.chat)
         known = runner.state
         if known is None or hint.version > known.state.control.version:
             runner.hint()
@@ -226,6 +272,8 @@ class Worker:
     async def _acquire_pass(self) -> None:
         if self._stopping is not None:
             return
+        while self._suspects:
+            await self._check(self._suspects.pop())
         store = self._runtime.journal.store
         limit = max(self._free(), 1)
         due = await store.find_due(agents=tuple(self._runtime.agents), reader_level=READER_LEVEL, limit=limit)
@@ -235,9 +283,12 @@ class Worker:
             await self._serve(each)
 
     async def _serve(self, due: DueChat) -> None:
-        if self._stopping is not None:
+        if self._stopping is not None or due.chat in self._runners:
             return
-        if due.kind == "expired":
+        if due.chat in self._commands:
+            # A command is at it, and may take it. If it does not, this comes back.
+            self._due.add(due.chat)
+        elif due.kind == "expired":
             await self._expire(due.chat)
         elif self._free() > 0 or due.kind == "takeover":
             self._run(due.chat, None)
@@ -255,10 +306,13 @@ class Worker:
         except Refusal as refusal:
             _log.debug("expiry_refused", chat=chat, code=refusal.code)
 
-    def _run(self, chat: ChatId, loaded: LoadedChat | None) -> None:
+    def _run(self, chat: ChatId, loaded: LoadedChat | None) -> ChatRunner:
         runner = ChatRunner(self._runtime, chat, loaded)
+        if self._stopping is not None:
+            runner.stop(self._stopping)
         self._runners[chat] = runner
         _ = self._spawn(self._run_one(chat, runner))
+        return runner
 
     async def _run_one(self, chat: ChatId, runner: ChatRunner) -> None:
         loaded = None
@@ -272,6 +326,13 @@ class Worker:
                 del self._runners[chat]
         if loaded is not None:
             self._wake_for(loaded)
+        self._wake_if_due(chat)
+
+    def _wake_if_due(self, chat: ChatId) -> None:
+        """Look again where ``chat`` was said to want a worker while it had one, or a command was at it."""
+        if chat in self._due and self._runners.get(chat) is None:
+            self._due.discard(chat)
+            self._wake.set()
 
     def _wake_for(self, loaded: LoadedChat) -> None:
         """Look again when the chat's retry or deadline is due, and now if a chat waits for the slot."""
