@@ -9,10 +9,12 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
+
+from msgspec import structs
 
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
@@ -20,6 +22,7 @@ from chatfold.logs import export_log, import_log, load_log
 from chatfold.providers import ProviderPool
 from chatfold.settings import Settings
 from chatfold.stream import ChatStream, StreamItem
+from chatfold.transfer import ImportedChat, import_file, load_log
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.envelope import Recorded
@@ -173,6 +176,36 @@ class Engine(ChatCommands):
                 if loaded.state.control.status not in ("pending", "running"):
                     return await self.state(chat)
                 await _next_hint(hints, ChatId(chat), loaded.header.version, self.settings.poll)
+
+    async def export_log(self, chat: str, *, blobs: bool = False) -> Iterator[bytes]:
+        """Return the lines of the chat's log file; with ``blobs``, its large contents are packed.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        return (await load_log(self._store, chat, blobs=blobs)).lines()
+
+    async def import_log(
+        self, log: LogFile, *, name: str = "log", as_id: str | None = None, adopt: bool = False
+    ) -> ImportedChat:
+        """Bring a log file (``events.logfile.read_log``) into the store, as a foreign chat that nobody runs.
+
+        Args:
+            log: The file.
+            name: Its name, for errors.
+            as_id: The id it shall have here; None for its own.
+            adopt: Whether to take it over at once, so that it runs here.
+
+        Raises:
+            ChatExists: The id is, or was, in use.
+            DigestMismatch: The log is not as it was written.
+            EventsError: It cannot be read.
+        """
+        imported = await import_file(self._store, log, name=name, as_id=as_id)
+        if not adopt:
+            return imported
+        receipt = await self.adopt(imported.chat)
+        return structs.replace(imported, version=receipt.version)
 
     async def list_chats(self, query: ChatQuery | None = None) -> Sequence[Header]:
         """Return headers of chats, newest change first."""

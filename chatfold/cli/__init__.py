@@ -1,8 +1,5 @@
 """The command line.
 
-Its modules import the layers as they are loaded, so the layers are checked before the first of them is.
+``main`` is the entry point: it checks the layers before anything else is loaded. ``app`` declares the commands and
+what their help says; each command's work is done by a module of its own, loaded when the command runs.
 """
-
-from chatfold._layers import ensure_layers
-
-ensure_layers()

@@ -1,0 +1,76 @@
+"""Which agents a command has: an application's, named as ``module:attribute``, or the built-in one.
+
+Owns loading them and the built-in agent. Its model is each chat's own, so that any process can go on with the chat.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from chatfold.cli.guard import UsageProblem
+from events.content import Json
+from generation.agents import Agent
+from generation.tools.contract import Tool, client_tool
+
+BUILT_IN: Final = "assistant"
+"""Name of the built-in agent."""
+
+
+def current_time() -> str:
+    """Return the current date and time, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def built_in(*, interactive: bool = False) -> Agent:
+    """Return the built-in agent; with a user at a prompt, it may ask."""
+    tools = [Tool.from_function(current_time, crash="rerun")]
+    if interactive:
+        question: dict[str, Json] = {
+            "type": "object",
+            "properties": {"question": {"type": "string"}},
+            "required": ["question"],
+        }
+        tools.append(client_tool("ask_user", "Ask the user a question that only a person can answer.", question))
+    return Agent(name=BUILT_IN, tools=tools)
+
+
+def load_agents(references: Sequence[str], *, interactive: bool = False) -> list[Agent]:
+    """Return the agents that references name; the built-in one where there are none.
+
+    Args:
+        references: ``module:attribute`` each.
+        interactive: Whether a user can be asked.
+
+    Raises:
+        UsageProblem: A reference names nothing that can be used; says what.
+    """
+    if not references:
+        return [built_in(interactive=interactive)]
+    here = os.getcwd()  # noqa: PTH109 -- sys.path holds texts
+    if here not in sys.path:
+        sys.path.append(here)
+    return [agent for reference in references for agent in _load(reference)]
+
+
+def _load(reference: str) -> list[Agent]:
+    module, colon, attribute = reference.partition(":")
+    if not colon or not module or not attribute:
+        raise UsageProblem(f"--agents {reference}: give MODULE:NAME, such as myservice.agents:AGENTS")
+    try:
+        value: object = importlib.import_module(module)
+        for name in attribute.split("."):
+            value = getattr(value, name)
+        if callable(value) and not isinstance(value, Agent):
+            value = value()
+    except Exception as error:
+        raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {error}") from error
+    found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
+    agents = [each for each in found if isinstance(each, Agent)]
+    if not agents or len(agents) != len(found):
+        raise UsageProblem(f"--agents {reference} is no Agent, no list of agents, and no function that returns them")
+    return agents

@@ -1,0 +1,156 @@
+"""What a chat asks of its client: found in the state, asked at a prompt, handed in.
+
+Owns the questions and how answers are read. Which calls are open is said by the machine's open action.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from chatfold.cli.output import Channel, printable
+from chatfold.cli.session import Session
+from chatfold.cli.timeline import text_of
+from chatstate.commands import SubmittedResult
+from events.content import Content, Json
+from events.ids import CallKey, message_of, part_of
+from events.parts import ToolCallPart
+from events.records import ActionKind, ApprovalAnswer, Budget, BudgetAnswer
+from events.state import ChatState
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """One thing that the client owes. ``name`` and ``arguments`` (JSON text) are of the call; empty for a budget."""
+
+    kind: ActionKind
+    call: CallKey | None = None
+    name: str = ""
+    arguments: str = ""
+
+
+class Answers(Struct, kw_only=True):
+    """What the client answers."""
+
+    results: list[SubmittedResult] = []
+    approvals: list[ApprovalAnswer] = []
+    budget: BudgetAnswer | None = None
+
+
+def questions(state: ChatState) -> tuple[Question, ...]:
+    """Return what the chat asks now, in order; nothing where no action is open."""
+    action = state.control.action
+    if action is None:
+        return ()
+    found: list[Question] = []
+    for item in action.items:
+        call = _call(state, item.call) if item.call is not None else None
+        name, arguments = (call.name, text_of(call.arguments)) if call is not None else ("", "")
+        found.append(Question(kind=item.kind, call=item.call, name=name, arguments=arguments))
+    return tuple(found)
+
+
+def _call(state: ChatState, key: CallKey) -> ToolCallPart | None:
+    messages = state.need_transcript("ask").messages
+    place = messages.find(message_of(key))
+    part = messages[place].message.parts[part_of(key)] if place is not None else None
+    return part if isinstance(part, ToolCallPart) else None
+
+
+def ask(found: tuple[Question, ...], talk: Channel, read: Callable[[str], str]) -> Answers:
+    """Ask the user each question.
+
+    Args:
+        found: The questions.
+        talk: Where they are put.
+        read: Shows a prompt and reads a line.
+
+    Raises:
+        EOFError: There is no more input.
+        KeyboardInterrupt: The user leaves.
+    """
+    answers = Answers(results=[], approvals=[])
+    for question in found:
+        what = printable(f"{question.name}({question.arguments})")
+        if question.kind == "budget":
+            talk.line("The chat's budget is spent.")
+            goes_on = _yes(read("Go on without a limit? [y/N] "))
+            answers.budget = BudgetAnswer(end_turn=not goes_on, raised=Budget() if goes_on else None)
+        elif question.kind == "approval" and question.call is not None:
+            talk.line(f"The model wants to call {what}.")
+            approved = _yes(read("Allow it? [y/N] "))
+            answers.approvals.append(ApprovalAnswer(call=question.call, approved=approved))
+        elif question.call is not None:
+            talk.line(f"The model asks you to run {what}.")
+            answers.results.append(result(question.call, read("Its result (JSON, or any text): ")))
+    return answers
+
+
+def _yes(answer: str) -> bool:
+    return answer.strip().lower() in {"y", "yes"}
+
+
+def result(call: CallKey, typed: str) -> SubmittedResult:
+    """Return what was typed as the result of a call: JSON where it is JSON, else the text."""
+    try:
+        output: Json = msgspec.json.decode(typed)
+    except msgspec.MsgspecError:
+        output = typed
+    return SubmittedResult(call=call, output=Content(output))
+
+
+def hand_in(session: Session, state: ChatState, answers: Answers) -> int:
+    """Submit answers to the open action; return the version after.
+
+    Raises:
+        Refusal: The action expired meanwhile, or the answers do not fit.
+    """
+    action = state.control.action
+    receipt = session.call(
+        session.engine.submit_tool_results,
+        session.chat,
+        action.id if action is not None else 0,
+        answers.results,
+        approvals=answers.approvals,
+        budget=answers.budget,
+    )
+    return receipt.version
+
+
+def as_json(found: tuple[Question, ...]) -> tuple[Any, ...]:
+    """Return questions as JSON output shows them."""
+    return tuple(msgspec.to_builtins(question) for question in found)
+
+
+def read_line(talk: Channel) -> Callable[[str], str]:
+    """Return how a line is read: with line editing on a terminal, as it is else.
+
+    The prompt goes where talk goes: stdout is for data.
+    """
+    if sys.stdin.isatty() and talk.terminal and sys.stdout.isatty():
+        _edit_lines()
+
+        def edited(prompt: str) -> str:
+            return input(prompt)
+
+        return edited
+
+    def plain(prompt: str) -> str:
+        if sys.stdin.isatty():
+            talk.put(prompt)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+
+    return plain
+
+
+def _edit_lines() -> None:
+    try:
+        import readline  # noqa: F401 -- importing it gives input() its line editing
+    except ImportError:  # pragma: no cover -- not everywhere
+        return

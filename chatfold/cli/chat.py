@@ -1,0 +1,223 @@
+"""``chat``: one message, or a talk line by line, with the answer as it comes.
+
+Owns the course of a talk. Following turns, printing and asking are done by the modules of these names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import typer
+from msgspec import Struct
+
+from chatfold.cli.agents import load_agents
+from chatfold.cli.asking import as_json, ask, hand_in, questions, read_line
+from chatfold.cli.guard import FAILED, UsageProblem
+from chatfold.cli.live import JsonPrinter, Printer, TextPrinter
+from chatfold.cli.output import Out
+from chatfold.cli.places import load_settings, store_url
+from chatfold.cli.session import Session, running
+from chatfold.cli.shapes import Turned
+from chatfold.cli.timeline import text_of
+from chatfold.engine import Engine
+from chatfold.receipts import Receipt
+from chatstate.errors import ChatNotFound, Refusal
+from events.state import ChatState
+from generation.agents import Agent
+from generation.providers.registry import split_reference
+
+
+class ChatOptions(Struct, frozen=True, kw_only=True):
+    """What was typed; see the command."""
+
+    message: str | None
+    chat: str | None
+    model: str | None
+    system: str | None
+    agent: str | None
+    agents: tuple[str, ...]
+    json: bool
+
+
+def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str | None, base_url: str | None) -> None:
+    """Talk; see the command.
+
+    Raises:
+        UsageProblem: An agent or a message is missing.
+        UnknownModel: There is no such model.
+        MissingExtra: Its SDK is not installed.
+        typer.Exit: With 1, where the last turn failed.
+    """
+    settings = load_settings(db, log_level, base_url=base_url)
+    given = sys.stdin.read() if options.message == "-" else options.message
+    interactive = given is None
+    agents = load_agents(options.agents, interactive=interactive)
+    reference = _reference(options, agents)
+    engine = Engine(store_url(settings), agents, settings=settings)
+    if reference is not None:
+        # A missing SDK is said now, and not as a failed turn.
+        engine.runtime.provider(reference.partition("/")[0])
+    with running(engine) as session:
+        talk = _Talk(out, session, options, agents, reference, interactive=interactive)
+        talk.run(given)
+    if talk.failed:
+        raise typer.Exit(FAILED)
+
+
+def _reference(options: ChatOptions, agents: list[Agent]) -> str | None:
+    """Return the model as ``provider/name``: the one asked for, or the scripted one where an agent has none."""
+    if options.model is not None:
+        return "/".join(split_reference(options.model))
+    if options.chat is None and _agent(options, agents).model is None:
+        return "/".join(split_reference("scripted"))
+    return None
+
+
+def _agent(options: ChatOptions, agents: list[Agent]) -> Agent:
+    if options.agent is None:
+        return agents[0]
+    found = [agent for agent in agents if agent.name == options.agent]
+    if not found:
+        raise UsageProblem(f"there is no agent {options.agent}; there are {', '.join(each.name for each in agents)}")
+    return found[0]
+
+
+class _Talk:
+    """A talk with one chat."""
+
+    def __init__(
+        self,
+        out: Out,
+        session: Session,
+        options: ChatOptions,
+        agents: list[Agent],
+        reference: str | None,
+        *,
+        interactive: bool,
+    ) -> None:
+        self.failed = False
+        self._out = out
+        self._session = session
+        self._options = options
+        self._agents = agents
+        self._reference = reference
+        self._interactive = interactive
+        self._at_terminal = interactive and sys.stdin.isatty() and out.talk.terminal
+        self._read = read_line(out.talk)
+        self._printer: Printer = JsonPrinter(out.data, out.talk) if options.json else TextPrinter(out.data, out.talk)
+
+    def run(self, given: str | None) -> None:
+        """Send the message given, or every line that is typed."""
+        if self._options.chat is not None:
+            self._go_on(self._options.chat)
+        if given is not None:
+            self._send(given)
+        else:
+            if self._at_terminal:
+                self._out.note("Type a message. Ctrl-C interrupts an answer, Ctrl-D ends the talk.")
+            for line in self._lines():
+                self._send(line)
+        if self._session.chat and not self._options.json:
+            self._out.note(f"chat {self._session.chat}; go on with --chat {self._session.chat}")
+
+    def _lines(self) -> Iterator[str]:
+        while True:
+            try:
+                line = self._read("> " if self._at_terminal else "")
+            except EOFError:
+                if self._at_terminal:
+                    self._out.talk.line()
+                return
+            if line.strip():
+                yield line
+
+    def _go_on(self, chat: str) -> None:
+        """Take up a chat with what it still owes or asks; one that does not exist is begun by its first message."""
+        try:
+            state = (
+                self._session.state() if self._session.chat else self._session.call(self._session.engine.state, chat)
+            )
+        except ChatNotFound:
+            self._reference = self._reference or self._default_model()
+            return
+        if state.control.agent not in {agent.name for agent in self._agents}:
+            raise UsageProblem(
+                f"chat {chat} belongs to agent {state.control.agent!r}, which is not here: "
+                "--agents MODULE:NAME brings it"
+            )
+        self._session.open(chat, state.control.version)
+        if state.control.status in {"pending", "running"}:
+            self._watch(state.control.version + 1)
+        elif self._interactive:
+            self._answer(state)
+
+    def _default_model(self) -> str | None:
+        return "/".join(split_reference("scripted")) if _agent(self._options, self._agents).model is None else None
+
+    def _send(self, text: str) -> None:
+        session, options = self._session, self._options
+        try:
+            if session.chat:
+                receipt: Receipt = session.call(session.engine.send_message, session.chat, text, model=self._reference)
+            else:
+                receipt = session.call(
+                    session.engine.create_chat,
+                    _agent(options, self._agents).name,
+                    text,
+                    chat_id=options.chat,
+                    system=options.system,
+                    model=self._reference,
+                )
+                session.open(receipt.chat, 0)
+        except Refusal as refusal:
+            if not self._interactive:
+                raise
+            self._printer.note(str(refusal))
+            return
+        self._watch(receipt.version)
+
+    def _watch(self, version: int) -> None:
+        """Show what happens until nothing is owed after ``version``, and answer what the chat asks."""
+        with self._session.interruptible(self._printer.note):
+            for item in self._session.follow(version):
+                self._printer.show(item)
+        self._printer.pause()
+        state = self._session.state()
+        self.failed = state.control.status == "error"
+        if self._options.json:
+            self._out.data.json(_turned(self._session.chat, state))
+        self._answer(state)
+
+    def _answer(self, state: ChatState) -> None:
+        found = questions(state)
+        if not found:
+            return
+        if not self._interactive:
+            self._printer.note(
+                "the chat asks its client: " + ", ".join(f"{each.name}({each.arguments})" for each in found)
+            )
+            return
+        try:
+            answers = ask(found, self._out.talk, self._read)
+            version = hand_in(self._session, state, answers)
+        except Refusal as refusal:
+            self._printer.note(str(refusal))
+            self._watch(state.control.version + 1)
+            return
+        except EOFError:
+            self._printer.note("left unanswered")
+            return
+        self._watch(version)
+
+
+def _turned(chat: str, state: ChatState) -> Turned:
+    control = state.control
+    error = control.last_error
+    return Turned(
+        chat=chat,
+        version=control.version,
+        status=control.status,
+        error=f"{error.kind}: {text_of(error.message)}" if error is not None else None,
+        asks=as_json(questions(state)),
+    )

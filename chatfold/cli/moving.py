@@ -1,0 +1,104 @@
+"""``export``, ``import`` and ``migrate``: chats out of a store and into it, and the store to a new schema."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+
+from chatfold.cli.guard import Failure
+from chatfold.cli.output import Out, printable
+from chatfold.cli.places import existing_store, load_settings, store_url
+from chatfold.cli.shapes import Exported, Imported, Migrated
+from chatfold.cli.sources import file_name, read_file
+from chatfold.engine import Engine
+from chatfold.settings import Settings
+from chatfold.transfer import ImportedChat, LoadedLog, load_log
+from events.errors import DigestMismatch
+from events.logfile import LogFile
+from store import open_store, redacted
+
+
+def run_export(
+    out: Out, chat: str, output: Path | None, *, blobs: bool, json: bool, db: str | None, log_level: str | None
+) -> None:
+    """Export a chat; see the command."""
+    settings = load_settings(db, log_level)
+    log = asyncio.run(_load(existing_store(settings), chat, blobs=blobs))
+    if output is None:
+        for line in log.lines():
+            out.data.lines(line)
+        return
+    _write(log, output)
+    if json:
+        exported = Exported(chat=chat, version=len(log.events), blobs=len(log.blobs), file=str(output))
+        out.data.json(exported)
+    else:
+        out.note(f"wrote {len(log.events)} events to {output}")
+
+
+async def _load(url: str, chat: str, *, blobs: bool) -> LoadedLog:
+    async with open_store(url) as store:
+        return await load_log(store, chat, blobs=blobs)
+
+
+def _write(log: LoadedLog, output: Path) -> None:
+    """Write the file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(log.lines())
+        Path(name).replace(output)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def run_import(
+    out: Out, file: str, *, as_id: str | None, adopt: bool, json: bool, db: str | None, log_level: str | None
+) -> None:
+    """Import a log file; see the command.
+
+    Raises:
+        Failure: The log is not as it was written.
+    """
+    log = read_file(file)
+    settings = load_settings(db, log_level)
+    try:
+        imported = asyncio.run(_import(settings, log, name=file_name(file), as_id=as_id, adopt=adopt))
+    except DigestMismatch as error:
+        raise Failure(
+            f"{file_name(file)} is not as it was written ({error}); `chatfold verify` says more, nothing was imported"
+        ) from error
+    if json:
+        line = Imported(
+            chat=imported.chat,
+            version=imported.version,
+            foreign=not adopt,
+            missing_blobs=len(imported.missing_blobs),
+        )
+        out.data.json(line)
+    else:
+        out.data.line(printable(imported.chat))
+        out.note("it runs here from now on" if adopt else "it is foreign: nobody runs it (--adopt takes a chat over)")
+    if imported.missing_blobs:
+        out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
+
+
+async def _import(settings: Settings, log: LogFile, *, name: str, as_id: str | None, adopt: bool) -> ImportedChat:
+    async with Engine(store_url(settings), worker=False, settings=settings) as engine:
+        return await engine.import_log(log, name=name, as_id=as_id, adopt=adopt)
+
+
+def run_migrate(out: Out, *, json: bool, db: str | None, log_level: str | None) -> None:
+    """Migrate the database; see the command."""
+    from store.migrate import migrate
+    from store.schema import NEEDED
+
+    url = store_url(load_settings(db, log_level))
+    migrate(url)
+    if json:
+        out.data.json(Migrated(database=redacted(url), schema=NEEDED))
+    else:
+        out.note(f"{redacted(url)} has schema {NEEDED}")

@@ -1,0 +1,124 @@
+"""One chat in the hands of one user: the engine runs in a thread of its own, the user's side in the main thread.
+
+So a user may ponder at a prompt while leases are renewed, and Ctrl-C reaches the one who waits. Owns following a turn
+and what Ctrl-C means in it; what is shown is the printers' matter, what is asked at a prompt the commands'.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from chatfold.engine import Engine
+from chatfold.receipts import Receipt
+from chatfold.stream import EventItem, StreamItem
+from chatstate.errors import Refusal
+from events.state import ChatState
+from generation.cursor import Cursor
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SETTLED = frozenset({"waiting", "error", "requires_action"})
+"""Statuses in which no worker owes the chat anything."""
+
+
+class Session:
+    """An engine that runs beside the main thread, and the chat that is followed.
+
+    Args:
+        portal: To the engine's thread.
+        engine: It, opened.
+    """
+
+    def __init__(self, portal: BlockingPortal, engine: Engine) -> None:
+        self._portal = portal
+        self.engine = engine
+        self.chat = ""
+        self._items: queue.SimpleQueue[StreamItem | BaseException] = queue.SimpleQueue()
+
+    def call(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something in the engine's thread and wait for it."""
+
+        async def done() -> T:
+            return await work(*args, **kwargs)
+
+        return self._portal.call(done)
+
+    def open(self, chat: str, after: int) -> None:
+        """Follow a chat from the event after version ``after`` on."""
+        self.chat = chat
+        self._portal.start_task_soon(self._pump, Cursor(version=after).encode())
+
+    async def _pump(self, cursor: str) -> None:
+        try:
+            async for item in self.engine.stream(self.chat, cursor):
+                self._items.put(item)
+        except Exception as error:  # noqa: BLE001 -- it is raised again in the thread that waits
+            self._items.put(error)
+
+    def follow(self, version: int) -> Iterator[StreamItem]:
+        """Yield what happens, until nothing more is owed after ``version``."""
+        while True:
+            item = self._items.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+            if isinstance(item, EventItem):
+                envelope = item.recorded.envelope
+                if envelope.version >= version and envelope.dest in SETTLED:
+                    return
+
+    def state(self) -> ChatState:
+        """Return the chat's state, with its transcript."""
+        return self.call(self.engine.state, self.chat)
+
+    @contextmanager
+    def interruptible(self, said: Callable[[str], None]) -> Iterator[None]:
+        """While this lasts, Ctrl-C interrupts the turn, and a second one leaves.
+
+        Args:
+            said: Told what happened, for the user.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        asked = False
+
+        def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+            nonlocal asked
+            if asked:
+                raise KeyboardInterrupt
+            asked = True
+            said("interrupting; press Ctrl-C again to leave")
+            self._portal.start_task_soon(self._interrupt)
+
+        before = signal.signal(signal.SIGINT, on_interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    async def _interrupt(self) -> Receipt | None:
+        try:
+            return await self.engine.interrupt(self.chat)
+        except Refusal:
+            return None  # the turn had ended by itself
+
+
+@contextmanager
+def running(engine: Engine) -> Iterator[Session]:
+    """Run an engine in a thread of its own, and close it at the end.
+
+    Raises:
+        StoreError: The store cannot be opened.
+    """
+    with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(engine):
+        yield Session(portal, engine)

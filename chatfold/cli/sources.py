@@ -1,0 +1,86 @@
+"""Reading a log, wherever it is: from a file, from stdin, or from the store.
+
+Owns the form that the other commands get a log in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+from chatfold.cli.guard import UsageProblem
+from chatfold.cli.places import STDIN, existing_store, is_file, load_settings
+from chatfold.transfer import load_log
+from events.codec import decode
+from events.envelope import Recorded, StoredEvent
+from events.logfile import LogFile, read_log
+from store import open_store
+
+
+class Log(Struct, frozen=True, kw_only=True):
+    """A log as it was read. ``name`` is what to call it: the chat's id, or the file."""
+
+    name: str
+    chat: str
+    events: tuple[StoredEvent, ...]
+    blobs: Mapping[str, bytes]
+
+    def recorded(self) -> list[Recorded]:
+        """Return the decoded events.
+
+        Raises:
+            EventsError: One of them cannot be read.
+        """
+        return [decode(stored, blobs=self.blobs) for stored in self.events]
+
+
+async def read_source(source: str, db: str | None, log_level: str | None) -> Log:
+    """Return the log that an argument names.
+
+    Raises:
+        UsageProblem: There is no such file.
+        LogFileError: It is no log.
+        ChatNotFound: There is no such chat.
+        StoreError: The store cannot be opened.
+    """
+    if is_file(source):
+        file = read_file(source)
+        return Log(name=file_name(source), chat=file.header.chat, events=file.events, blobs=file.blobs)
+    settings = load_settings(db, log_level)
+    async with open_store(existing_store(settings)) as store:
+        loaded = await load_log(store, source, blobs=True)
+    return Log(name=source, chat=source, events=loaded.events, blobs=loaded.blobs)
+
+
+def read_file(source: str) -> LogFile:
+    """Return the log in a file or on stdin.
+
+    Raises:
+        UsageProblem: There is no such file.
+        LogFileError: It is no log.
+    """
+    if source == STDIN:
+        return _read(sys.stdin.buffer, file_name(source))
+    path = Path(source)
+    if path.is_dir():
+        raise UsageProblem(f"{source} is a folder; name a log file, as `chatfold export` writes it")
+    try:
+        with path.open("rb") as lines:
+            return _read(lines, source)
+    except FileNotFoundError:
+        raise UsageProblem(
+            f"there is no file {source} (a name with a path separator or .jsonl is a file, any other a chat's id)"
+        ) from None
+
+
+def _read(lines: IO[bytes], name: str) -> LogFile:
+    return read_log(lines, name)
+
+
+def file_name(source: str) -> str:
+    """Return what to call a file in messages."""
+    return "<stdin>" if source == STDIN else source

@@ -1,0 +1,88 @@
+"""``verify``: findings as they are found, a verdict for each log, and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import typer
+
+from chatfold.cli.guard import FAILED, UsageProblem
+from chatfold.cli.output import Out, printable
+from chatfold.cli.places import existing_store, is_file, load_settings
+from chatfold.cli.shapes import Problem, Verified
+from chatfold.cli.sources import file_name, read_file
+from chatfold.verification import Verdict, verify_all, verify_chat, verify_log
+from events.errors import LogFileError
+from store import open_store
+
+
+def run_verify(
+    out: Out, source: str | None, *, everything: bool, json: bool, db: str | None, log_level: str | None
+) -> None:
+    """Verify; see the command.
+
+    Raises:
+        UsageProblem: Neither or both of a source and ``--all`` were given.
+        typer.Exit: With 1, where something was found.
+    """
+    if (source is None) is not everything:
+        raise UsageProblem("name a log file or a chat, or say --all, and only one of them")
+    if not asyncio.run(_run(out, source, json=json, db=db, log_level=log_level)):
+        raise typer.Exit(FAILED)
+
+
+async def _run(out: Out, source: str | None, *, json: bool, db: str | None, log_level: str | None) -> bool:
+    checked, bad = 0, 0
+    async for verdict in _verdicts(out, source, json=json, db=db, log_level=log_level):
+        _print(out, verdict, json=json)
+        checked += 1
+        bad += bool(verdict.findings)
+    if source is None and not json:
+        out.note(f"{checked} chats verified, {bad} with problems")
+    return not bad
+
+
+async def _verdicts(
+    out: Out, source: str | None, *, json: bool, db: str | None, log_level: str | None
+) -> AsyncIterator[Verdict]:
+    if source is not None and is_file(source):
+        yield _file(out, source, json=json)
+        return
+    settings = load_settings(db, log_level)
+    async with open_store(existing_store(settings)) as store:
+        if source is not None:
+            yield await verify_chat(store, source)
+            return
+        async for verdict in verify_all(store):
+            yield verdict
+
+
+def _file(out: Out, source: str, *, json: bool) -> Verdict:
+    name = file_name(source)
+    try:
+        file = read_file(source)
+    except LogFileError as error:
+        if json:
+            problem = f"line {error.line}: {error.why}"
+            out.data.json(Problem(chat=name, version=None, check="form", problem=problem))
+        raise
+    return verify_log(name, file.events, file.blobs)
+
+
+def _print(out: Out, verdict: Verdict, *, json: bool) -> None:
+    for found in verdict.findings:
+        if json:
+            out.data.json(
+                Problem(chat=found.chat, version=found.version, check=found.check, problem=printable(found.problem))
+            )
+            continue
+        where = f"version {found.version}" if found.version is not None else "header"
+        out.data.put(printable(f"{found.chat}, {where}: "), style="bold red")
+        out.data.line(printable(f"{found.problem} ({found.check})"))
+    count = len(verdict.findings)
+    if json:
+        out.data.json(Verified(chat=verdict.chat, version=verdict.version, problems=count, digest=verdict.digest.hex()))
+    else:
+        said = f"{count} problem{'s' if count != 1 else ''}" if count else "ok"
+        out.data.line(printable(f"{verdict.chat}: {said}, {verdict.version} events, {verdict.digest.hex()[:16]}"))

@@ -1,0 +1,71 @@
+"""``worker``: runs chats until it is told to stop, then lets go of them.
+
+Owns signals and what is said; how chats are run and let go is the engine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+
+from chatfold.cli.agents import load_agents
+from chatfold.cli.output import Out, printable
+from chatfold.cli.places import load_settings, store_url
+from chatfold.cli.shapes import WorkerLine
+from chatfold.engine import Engine
+from store import redacted
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_worker(
+    out: Out, references: Sequence[str], *, json: bool, db: str | None, log_level: str | None, base_url: str | None
+) -> None:
+    """Run a worker; see the command.
+
+    Raises:
+        UsageProblem: Agents cannot be loaded.
+        StoreError: The store cannot be opened.
+    """
+    settings = load_settings(db, log_level, base_url=base_url)
+    url = store_url(settings)
+    agents = load_agents(references)
+    engine = Engine(url, agents, settings=settings)
+    names = tuple(sorted(agent.name for agent in agents))
+
+    def say(worker: str, state: str, text: str) -> None:
+        if json:
+            out.data.json(WorkerLine(worker=worker, state=state, agents=names))
+        else:
+            out.note(printable(text))
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        _on_signal(stop)
+        async with engine:
+            worker = engine.worker
+            lease = worker.worker if worker is not None else ""
+            say(lease, "started", f"worker {lease} runs chats of {', '.join(names)} in {redacted(url)}")
+            await stop.wait()
+            say(lease, "draining", "stopping: letting go of chats (once more to stop at once)")
+            if worker is not None:
+                await worker.stop("drain")
+        say(lease, "stopped", "stopped")
+
+    asyncio.run(run())
+
+
+def _on_signal(stop: asyncio.Event) -> None:
+    """Set ``stop`` at the first signal and end the process at the second."""
+    loop = asyncio.get_running_loop()
+
+    def told(number: int) -> None:
+        if stop.is_set():
+            # What is held is taken over when its lease has ended; the user does not want to wait.
+            os._exit(128 + number)
+        stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, told, number)

@@ -1,0 +1,117 @@
+"""Moving chats: a stored chat to the lines of a log file, and a log file into a store.
+
+Lines hold the bytes that were stored, so an export verifies as the chat does. What a line looks like is said by
+``events.logfile``; whose a chat is (foreign, adopted) by the store's header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from chatfold.version import RELEASE
+from chatstate.errors import ChatNotFound
+from events.codec import decode
+from events.contentlist import content_blobs
+from events.control import decode_control
+from events.digest import verify_chain
+from events.envelope import StoredEvent
+from events.errors import LogFileError
+from events.ids import ChatId
+from events.logfile import LogFile, header_of, write_log
+from events.reducer import fold
+from store.append import header_of as row_of
+from store.contract import NewEvent, Store
+from store.errors import ChatExists
+from store.loading import PAGE
+
+
+class LoadedLog(Struct, frozen=True, kw_only=True):
+    """A stored log. ``flags`` are the chat's behaviour flags; ``blobs`` is empty unless they were asked for."""
+
+    chat: ChatId
+    events: tuple[StoredEvent, ...]
+    blobs: Mapping[str, bytes]
+    flags: tuple[int, ...]
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of its log file, each with its line break."""
+        header = header_of(self.chat, self.events, release=RELEASE, flags=self.flags, blobs=self.blobs)
+        yield from write_log(header, self.events, self.blobs)
+
+
+class ImportedChat(Struct, frozen=True, kw_only=True):
+    """A chat that was imported. ``missing_blobs``: contents (digests) that are neither in the file nor in the store."""
+
+    chat: ChatId
+    version: int
+    missing_blobs: tuple[str, ...]
+
+
+async def load_log(store: Store, chat: str, *, blobs: bool = False) -> LoadedLog:
+    """Return the log of a stored chat, as it is at one moment.
+
+    Args:
+        store: Where it is kept.
+        chat: Which chat.
+        blobs: Whether to read the large contents that lie outside of the events too.
+
+    Raises:
+        ChatNotFound: There is no such chat.
+        StoreUnavailable: The store cannot be read.
+    """
+    loaded = await store.load_header(ChatId(chat))
+    if loaded is None:
+        raise ChatNotFound("export", "N", f"there is no chat {chat}")
+    events: list[StoredEvent] = []
+    while len(events) < loaded.header.version:
+        page = await store.read_events(ChatId(chat), after=len(events), upto=loaded.header.version, limit=PAGE)
+        if not page:
+            break
+        events.extend(page)
+    return LoadedLog(
+        chat=ChatId(chat),
+        events=tuple(events),
+        blobs=await store.get_blobs(referred_blobs(events)) if blobs else {},
+        flags=decode_control(loaded.header.control).flags,
+    )
+
+
+def referred_blobs(events: Sequence[StoredEvent]) -> list[str]:
+    """Return the digests (hex) of all blobs that events refer to, sorted."""
+    return sorted({digest for stored in events for digest in content_blobs(stored.content)})
+
+
+async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: str | None = None) -> ImportedChat:
+    """Write a log file into a store as a foreign chat: nobody runs it, no deadline fires, until it is adopted.
+
+    Args:
+        store: Where to.
+        log: What ``read_log`` gave.
+        name: The file's name, for errors.
+        as_id: The id it shall have here; None for the one it had.
+
+    Raises:
+        ChatExists: A chat of that id is, or was, in the store.
+        LogFileError: The log is empty.
+        DigestMismatch: It is not as it was written.
+        EventsError: An event cannot be read.
+        StoreUnavailable: Nothing was written.
+    """
+    if not log.events:
+        raise LogFileError(name, 1, "the log has no events, so there is no chat to import")
+    digest = verify_chain(log.events, log.blobs)
+    state = fold(decode(stored, blobs=log.blobs) for stored in log.events)
+    chat = ChatId(as_id if as_id is not None else log.header.chat)
+    title = state.need_transcript("import").title
+    readable = title.text if title is not None and title.available else None
+    header = row_of(state, digest, chat=chat, title=readable, foreign=True)
+    packed = {key: value for key, value in log.blobs.items() if hashlib.sha256(value).hexdigest() == key}
+    referred = referred_blobs(log.events)
+    here = await store.get_blobs([key for key in referred if key not in packed])
+    if not await store.import_chat(header, [NewEvent(stored=stored) for stored in log.events], packed):
+        raise ChatExists(chat)
+    missing = tuple(key for key in referred if key not in packed and key not in here)
+    return ImportedChat(chat=chat, version=header.version, missing_blobs=missing)
