@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
     from chatfold.engine import Engine
     from chatfold.inputs import result
-    from chatfold.logs import decode_log, load_log
     from chatfold.receipts import Receipt
     from chatfold.settings import Settings
     from chatfold.stream import EventItem, PartItem, PreviewReset
+    from chatfold.transfer import decode_log, load_log
     from chatstate.audit import audit
     from chatstate.errors import (
         ActionStale,
@@ -144,8 +144,8 @@ _HOMES: Final = {
     "Recorded": "events.envelope",
     "ReplayStep": "events.replay",
     "audit": "chatstate.audit",
-    "decode_log": "chatfold.logs",
-    "load_log": "chatfold.logs",
+    "decode_log": "chatfold.transfer",
+    "load_log": "chatfold.transfer",
     "replay": "events.replay",
     "state_at": "events.replay",
     "verify_chain": "events.digest",

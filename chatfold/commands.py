@@ -330,9 +330,7 @@ class ChatCommands:
                 worker.suspect(ChatId(chat))
         return receipt(outcome)
 
-    async def _execute(
-        self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool
-    ) -> Outcome:
+    async def _execute(self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool) -> Outcome:
         worker = self.worker
 
         def plan(run: PlanRun) -> None:

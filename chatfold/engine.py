@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -18,16 +18,15 @@ from msgspec import structs
 
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
-from chatfold.logs import export_log, import_log, load_log
 from chatfold.providers import ProviderPool
 from chatfold.settings import Settings
 from chatfold.stream import ChatStream, StreamItem
-from chatfold.transfer import ImportedChat, import_file, load_log
+from chatfold.transfer import ImportedChat, import_file, stored_log
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.envelope import Recorded
 from events.ids import ChatId, WorkerId
-from events.logfile import LogFile
+from events.logfile import LogFile, read_log
 from events.replay import state_at
 from events.state import ChatState
 from generation.agents import Agent
@@ -177,31 +176,37 @@ class Engine(ChatCommands):
                     return await self.state(chat)
                 await _next_hint(hints, ChatId(chat), loaded.header.version, self.settings.poll)
 
-    async def export_log(self, chat: str, *, blobs: bool = False) -> Iterator[bytes]:
-        """Return the lines of the chat's log file; with ``blobs``, its large contents are packed.
+    async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
+        """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
+
+        Args:
+            chat: The chat.
+            blobs: Whether its large contents go with it.
 
         Raises:
             ChatNotFound: There is no such chat.
         """
-        return (await load_log(self._store, chat, blobs=blobs)).lines()
+        return b"".join((await stored_log(self._store, chat, blobs=blobs)).lines())
 
     async def import_log(
-        self, log: LogFile, *, name: str = "log", as_id: str | None = None, adopt: bool = False
+        self, log: LogFile | bytes, *, name: str = "log", as_id: str | None = None, adopt: bool = False
     ) -> ImportedChat:
-        """Bring a log file (``events.logfile.read_log``) into the store, as a foreign chat that nobody runs.
+        """Write a log as a new chat, which is *foreign*: it is read, replayed and forked, and runs only once adopted.
 
         Args:
-            log: The file.
-            name: Its name, for errors.
+            log: What ``export_log`` or ``load_log`` gave.
+            name: The file's name, for errors.
             as_id: The id it shall have here; None for its own.
             adopt: Whether to take it over at once, so that it runs here.
 
         Raises:
             ChatExists: The id is, or was, in use.
-            DigestMismatch: The log is not as it was written.
+            LogFileError: It is not a log file.
+            DigestMismatch: It is not as it was written.
             EventsError: It cannot be read.
         """
-        imported = await import_file(self._store, log, name=name, as_id=as_id)
+        file = read_log(log.splitlines(), name) if isinstance(log, bytes) else log
+        imported = await import_file(self._store, file, name=name, as_id=as_id)
         if not adopt:
             return imported
         receipt = await self.adopt(imported.chat)
@@ -210,29 +215,6 @@ class Engine(ChatCommands):
     async def list_chats(self, query: ChatQuery | None = None) -> Sequence[Header]:
         """Return headers of chats, newest change first."""
         return await self._store.list_chats(query or ChatQuery())
-
-    async def export_log(self, chat: str) -> bytes:
-        """Return the chat's log as a log file: one JSON object per line, the stored bytes as they are.
-
-        Raises:
-            ChatNotFound: There is no such chat.
-        """
-        return await export_log(self._store, ChatId(chat), RELEASE)
-
-    async def import_log(self, log: LogFile | bytes, *, chat_id: str | None = None) -> Header:
-        """Write a log as a new chat, which is *foreign*: it is read, replayed and forked, and runs only once adopted.
-
-        Args:
-            log: What ``export_log`` or ``load_log`` gave.
-            chat_id: The id to use here; None for the log's own.
-
-        Raises:
-            ChatExists: A chat of this id exists here, or existed.
-            LogFileError: It is not a log file.
-            DigestMismatch: It was changed after it was written.
-        """
-        checked = load_log(log) if isinstance(log, bytes) else log
-        return await import_log(self._store, checked, ChatId(chat_id) if chat_id is not None else None)
 
 
 async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, poll: float) -> None:

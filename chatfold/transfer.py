@@ -7,7 +7,8 @@ Lines hold the bytes that were stored, so an export verifies as the chat does. W
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -17,10 +18,10 @@ from events.codec import decode
 from events.contentlist import content_blobs
 from events.control import decode_control
 from events.digest import verify_chain
-from events.envelope import StoredEvent
+from events.envelope import Recorded, StoredEvent
 from events.errors import LogFileError
 from events.ids import ChatId
-from events.logfile import LogFile, header_of, write_log
+from events.logfile import LogFile, header_of, read_log, write_log
 from events.reducer import fold
 from store.append import header_of as row_of
 from store.contract import NewEvent, Store
@@ -50,7 +51,37 @@ class ImportedChat(Struct, frozen=True, kw_only=True):
     missing_blobs: tuple[str, ...]
 
 
-async def load_log(store: Store, chat: str, *, blobs: bool = False) -> LoadedLog:
+def load_log(source: str | Path | bytes | Iterable[bytes | str]) -> LogFile:
+    """Read a log file and check that it is as it was written.
+
+    Args:
+        source: The path of a log file, its bytes, or its lines.
+
+    Raises:
+        OSError: The file cannot be read.
+        LogFileError: It is not a log file; says the line.
+        DigestMismatch: Its digests do not hold: it was changed after it was written.
+    """
+    if isinstance(source, str | Path):
+        log = read_log(Path(source).read_bytes().splitlines(), str(source))
+    else:
+        log = read_log(source.splitlines() if isinstance(source, bytes) else source, "log")
+    verify_chain(log.events, log.blobs)
+    return log
+
+
+def decode_log(log: LogFile) -> tuple[Recorded, ...]:
+    """Return the events of a log file, as replay, audit and people read them.
+
+    Raises:
+        UnknownEventType: An event is of a type that this release does not know.
+        NewerSchema: An event was written by a newer release.
+        MalformedEvent: An event is damaged.
+    """
+    return tuple(decode(stored, blobs=log.blobs) for stored in log.events)
+
+
+async def stored_log(store: Store, chat: str, *, blobs: bool = False) -> LoadedLog:
     """Return the log of a stored chat, as it is at one moment.
 
     Args:
@@ -103,7 +134,7 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
     if not log.events:
         raise LogFileError(name, 1, "the log has no events, so there is no chat to import")
     digest = verify_chain(log.events, log.blobs)
-    state = fold(decode(stored, blobs=log.blobs) for stored in log.events)
+    state = fold(decode_log(log))
     chat = ChatId(as_id if as_id is not None else log.header.chat)
     title = state.need_transcript("import").title
     readable = title.text if title is not None and title.available else None

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.transfer import load_log, referred_blobs
+from chatfold.transfer import referred_blobs, stored_log
 from chatstate.audit import audit
 from chatstate.errors import ChatNotFound
 from events.codec import decode
@@ -75,7 +75,7 @@ async def verify_chat(store: Store, chat: str) -> Verdict:
     loaded = await store.load_header(ChatId(chat))
     if loaded is None:
         raise ChatNotFound("verify", "N", f"there is no chat {chat}")
-    log = await load_log(store, chat, blobs=True)
+    log = await stored_log(store, chat, blobs=True)
     header = loaded.header
     # It may have gone on in between: the header is compared with the log as it was then.
     events = log.events[: header.version]

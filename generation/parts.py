@@ -191,7 +191,7 @@ class PartBuffer:
                 subscriber._wake()  # noqa: SLF001 - the two are one mechanism
 
     def snapshot(self, key: EpisodeKey, *, after: int = 0) -> tuple[SequencedPart, ...]:
-        """Return the parts of an episode so far, from ``after`` + 1 on; none of one that is unknown or was collected."""
+        """Return the parts of an episode so far, from ``after`` + 1 on; none of an unknown or collected one."""
         episode = self._episodes.get(key)
         if episode is None:
             return ()

@@ -49,7 +49,7 @@ from store.contract import (
     NewEvent,
     Store,
 )
-from store.errors import OutcomeUnknown
+from store.errors import ChatExists, OutcomeUnknown
 from store.loading import LoadedChat, load_chat, read_recorded
 
 READER_LEVEL = 1
@@ -178,6 +178,7 @@ class Journal:
 
         Raises:
             Refusal: The machine, a fence or a limit refused; nothing was written.
+            ChatExists: The plan creates a chat whose id a deleted chat had: ids are never used again.
             OutcomeUnknown: The store could not be asked whether the append took effect.
             StoreUnavailable: Nothing was written.
         """
@@ -201,7 +202,9 @@ class Journal:
                 repeated = await self._repeated(chat, identity, transcript=transcript)
                 if repeated is not None:
                     return repeated
-            loaded = await self._catch_up(chat, loaded, transcript=transcript)
+            before, loaded = loaded, await self._catch_up(chat, loaded, transcript=transcript)
+            if before is None and loaded is None and await self.store.tombstone(chat) is not None:
+                raise ChatExists(chat)
 
     async def _now(self, loaded: LoadedChat | None) -> int:
         return loaded.now if loaded is not None else await self.store.now()

@@ -25,7 +25,7 @@ from chatfold.receipts import Receipt
 from chatstate.errors import ChatNotFound, Refusal
 from events.state import ChatState
 from generation.agents import Agent
-from generation.providers.registry import split_reference
+from generation.models import split_reference
 
 
 class ChatOptions(Struct, frozen=True, kw_only=True):

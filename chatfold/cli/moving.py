@@ -14,7 +14,7 @@ from chatfold.cli.shapes import Exported, Imported, Migrated
 from chatfold.cli.sources import file_name, read_file
 from chatfold.engine import Engine
 from chatfold.settings import Settings
-from chatfold.transfer import ImportedChat, LoadedLog, load_log
+from chatfold.transfer import ImportedChat, LoadedLog, stored_log
 from events.errors import DigestMismatch
 from events.logfile import LogFile
 from store import open_store, redacted
@@ -40,7 +40,7 @@ def run_export(
 
 async def _load(url: str, chat: str, *, blobs: bool) -> LoadedLog:
     async with open_store(url) as store:
-        return await load_log(store, chat, blobs=blobs)
+        return await stored_log(store, chat, blobs=blobs)
 
 
 def _write(log: LoadedLog, output: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.places import STDIN, existing_store, is_file, load_settings
-from chatfold.transfer import load_log
+from chatfold.transfer import stored_log
 from events.codec import decode
 from events.envelope import Recorded, StoredEvent
 from events.logfile import LogFile, read_log
@@ -52,7 +52,7 @@ async def read_source(source: str, db: str | None, log_level: str | None) -> Log
         return Log(name=file_name(source), chat=file.header.chat, events=file.events, blobs=file.blobs)
     settings = load_settings(db, log_level)
     async with open_store(existing_store(settings)) as store:
-        loaded = await load_log(store, source, blobs=True)
+        loaded = await stored_log(store, source, blobs=True)
     return Log(name=source, chat=source, events=loaded.events, blobs=loaded.blobs)
 
 

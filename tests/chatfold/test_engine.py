@@ -22,9 +22,11 @@ from chatfold import (
     tool,
 )
 from chatstate.audit import audit
+from events.ids import ChatId
 from events.state import ChatState
 from generation.providers.script import Say, Script, UseTool, Wait, turn
 from generation.providers.scripted import ScriptedProvider
+from store.errors import ChatExists
 
 
 @tool
@@ -189,3 +191,10 @@ async def test_a_failed_turn_says_why_and_can_be_resumed() -> None:
         assert (await engine.resume(chat)).status in {"pending", "running"}
         await engine.settled(chat)
         await sound(engine, chat)
+
+
+async def test_the_id_of_a_deleted_chat_is_never_used_again(idle: Engine) -> None:
+    await idle.create_chat("helper", system="Be brief.", chat_id="once")
+    assert await idle.store.delete(ChatId("once"), 1)
+    with pytest.raises(ChatExists, match="once"):
+        await idle.create_chat("helper", "Again?", chat_id="once")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatfold import Agent, Engine
-from chatfold.logs import decode_log, load_log
+from chatfold import Agent, Engine, decode_log, load_log
 from chatstate.errors import ChatForeign, ChatNotFound
 from events.errors import DigestMismatch, LogFileError
 from events.parts import TextPart
@@ -27,7 +26,8 @@ async def test_what_is_imported_is_what_was_exported() -> None:
     log = load_log(data)
     assert log.header.blobs > 0
     async with Engine("memory://", [AGENT]) as engine:
-        header = await engine.import_log(data)
+        assert (await engine.import_log(data)).missing_blobs == ()
+        (header,) = await engine.list_chats()
         assert (header.chat, header.title, header.foreign) == ("first", "Talk", True)
         assert await engine.export_log("first") == data
         assert await engine.state("first") == state_at(decode_log(log), log.header.events)
@@ -40,7 +40,7 @@ async def test_what_is_imported_is_what_was_exported() -> None:
 async def test_a_log_imported_under_another_id_runs_under_it_once_adopted() -> None:
     data = await a_log()
     async with Engine("memory://", [AGENT]) as engine:
-        await engine.import_log(data, chat_id="second")
+        await engine.import_log(data, as_id="second")
         assert (await engine.adopt("second")).chat == "second"
         receipt = await engine.send_message("second", "More.")
         assert receipt.chat == "second"

@@ -95,7 +95,7 @@ async def test_approval_given_and_refused(place: Place) -> None:
         state = await scene.settled(chat)
         assert door.runs == 1
         assert {(part.call, part.is_error) for part in results(state)} == {(keys[0], False), (keys[1], True)}
-        assert [text for _, text in scene.server.requests[1].tool_results][0] == "door to in"
+        assert next(text for _, text in scene.server.requests[1].tool_results) == "door to in"
         assert texts(state) == ["One of them."]
         await check(scene, chat)
 

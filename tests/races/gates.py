@@ -120,8 +120,7 @@ class GatedStore(WrappedStore):
 
     async def append(self, append: Append) -> AppendResult:
         self.tried.append(append)
-        result = await self._through("append", lambda: self._append(append), append)
-        return result
+        return await self._through("append", lambda: self._append(append), append)
 
     async def _append(self, append: Append) -> AppendResult:
         result = await self.inner.append(append)

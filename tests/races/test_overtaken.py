@@ -1,4 +1,4 @@
-"""An interrupt or an edit that overtakes what has just finished: finished work is kept whole, and nothing runs twice."""
+"""An interrupt or an edit that overtakes what has just finished: finished work is kept whole, nothing runs twice."""
 
 from __future__ import annotations
 
