@@ -18,9 +18,10 @@ from chatstate.errors import ChatNotFound
 from events.control import Control
 from events.envelope import Recorded
 from events.ids import ChatId
+from events.vocabulary import CompactionCommitted, Event, InterruptionFinished, StepCommitted, ToolResultRecorded
 from generation.cursor import Cursor
 from generation.errors import SubscriberTooSlow
-from generation.parts import EpisodeKey, LivePart, PartBuffer, Subscription
+from generation.parts import EpisodeKey, LivePart, PartBuffer, SequencedPart, Subscription
 from store.contract import Hint, Store
 from store.loading import load_chat, read_recorded
 
@@ -40,7 +41,7 @@ class PartItem(Struct, frozen=True, kw_only=True):
 
 
 class PreviewReset(Struct, frozen=True, kw_only=True):
-    """Drop the parts shown since the last event: the events that follow say what became of them."""
+    """Drop the parts shown since the last event: they were not committed, and the events that follow say why."""
 
     cursor: str
 
@@ -110,7 +111,8 @@ class ChatStream:
         live = _episode(self._chat, control)
         items: list[StreamItem] = []
         if self._seq and live != self._seen:
-            items.append(PreviewReset(cursor=Cursor(version=self._version).encode()))
+            if not any(_keeps(each.event, self._seen.attempt) for each in recorded):
+                items.append(PreviewReset(cursor=Cursor(version=self._version).encode()))
             self._seq = 0
         for event in recorded:
             self._version = event.version
@@ -148,23 +150,30 @@ class ChatStream:
                     if item is not None:
                         yield item
                 elif told in done or not done:
-                    return
+                    break
+            if part is not None:
+                part.cancel()
+            # What the episode has left belongs before the events that may have ended it.
+            while self._live is not None and (taken := self._live.take_nowait()) is not None:
+                yield self._shown(taken)
         finally:
             for task in (told, part):
                 if task is not None:
                     task.cancel()
 
-    def _next_part(self) -> asyncio.Task[tuple[int, LivePart]] | None:
+    def _next_part(self) -> asyncio.Task[SequencedPart] | None:
         return asyncio.create_task(_take(self._live)) if self._live is not None else None
 
-    def _part_item(self, task: asyncio.Task[tuple[int, LivePart]]) -> PartItem | None:
+    def _part_item(self, task: asyncio.Task[SequencedPart]) -> PartItem | None:
         try:
-            seq, part = task.result()
+            return self._shown(task.result())
         except (EpisodeEnded, SubscriberTooSlow):
             self._leave()
             return None
-        self._seq = seq
-        return PartItem(cursor=self._cursor(), part=part)
+
+    def _shown(self, taken: SequencedPart) -> PartItem:
+        self._seq = taken.seq
+        return PartItem(cursor=self._cursor(), part=taken.part)
 
     def _cursor(self) -> str:
         if not self._seq:
@@ -181,13 +190,19 @@ class EpisodeEnded(Exception):
     """The parts of an episode are all read."""
 
 
-async def _take(live: Subscription) -> tuple[int, LivePart]:
+async def _take(live: Subscription) -> SequencedPart:
     try:
-        taken = await anext(live)
+        return await anext(live)
     except StopAsyncIteration:
         # A task cannot end with StopAsyncIteration.
         raise EpisodeEnded from None
-    return taken.seq, taken.part
+
+
+def _keeps(event: Event, attempt: int) -> bool:
+    """Whether an event commits what the attempt showed."""
+    if isinstance(event, InterruptionFinished):
+        return bool(event.added)
+    return isinstance(event, StepCommitted | ToolResultRecorded | CompactionCommitted) and event.attempt == attempt
 
 
 def _episode(chat: ChatId, control: Control) -> EpisodeKey | None:
