@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -148,8 +148,15 @@ class Engine(ChatCommands):
             raise ChatNotFound("events", "N", f"there is no chat {chat}")
         return log
 
-    async def stream(self, chat: str, cursor: str | None = None) -> AsyncIterator[StreamItem]:
-        """Yield committed events after ``cursor`` (None: from the start) and then all that happens, with live parts.
+    async def stream(self, chat: str, cursor: str | None = None) -> AsyncGenerator[StreamItem, None]:
+        """Yield committed events after ``cursor`` and then all that happens, with live parts; it never ends by itself.
+
+        Live parts are a preview, best effort, of chats that run in this process; committed events are the truth, each
+        told once and in order. Close the iterator (``contextlib.aclosing``) when you stop before the end.
+
+        Args:
+            chat: The chat.
+            cursor: A receipt's or a stream item's; None: from the chat's first event.
 
         Raises:
             ChatNotFound: There is no such chat.

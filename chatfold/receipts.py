@@ -9,6 +9,7 @@ from events.effects import Effects
 from events.envelope import Status
 from events.ids import ChatId, MessageId
 from events.ids import message_id as make_message_id
+from generation.cursor import Cursor
 from store.append import Outcome
 
 
@@ -23,6 +24,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
         messages: Ids of messages that the command put into history, answers to open calls first.
         queued: Ids of messages that it put into the queue.
         repeated: The command id was used before with the same content: nothing new happened.
+        cursor: The position in the chat's stream just before the command: from there on the stream tells what the
+            command did and what came of it.
     """
 
     chat: ChatId
@@ -32,11 +35,13 @@ class Receipt(Struct, frozen=True, kw_only=True):
     messages: tuple[MessageId, ...] = ()
     queued: tuple[MessageId, ...] = ()
     repeated: bool = False
+    cursor: str
 
 
 def receipt(outcome: Outcome) -> Receipt:
     """Return the receipt of an append."""
     control = outcome.chat.state.control
+    before = outcome.recorded[0].version - 1 if outcome.recorded else control.version
     messages: list[MessageId] = []
     queued: list[MessageId] = []
     for recorded in outcome.recorded:
@@ -53,4 +58,5 @@ def receipt(outcome: Outcome) -> Receipt:
         messages=tuple(messages),
         queued=tuple(queued),
         repeated=outcome.repeated,
+        cursor=Cursor(version=before).encode(),
     )

@@ -38,9 +38,25 @@ def state_machine() -> str:
     return render()
 
 
+def decision_rules() -> str:
+    """Make the page of the decision rules from their table."""
+    from chatfold._docs.rules_page import render
+
+    return render()
+
+
+def settings() -> str:
+    """Make the page of the settings from their class."""
+    from chatfold._docs.settings_page import render
+
+    return render()
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "decisions/README.md": decisions_index,
+    "decision-rules.md": decision_rules,
     "events.md": events,
+    "settings.md": settings,
     "state-machine.md": state_machine,
 }
 """Path below docs/ -> the function that gives the page's text, without the notice."""

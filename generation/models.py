@@ -24,7 +24,12 @@ Price: TypeAlias = Decimal | str | int
 
 _PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII)
 _MICRO: Final = 1_000_000
-_LARGE_CONTEXT: Final = 500_000
+
+LARGE_CONTEXT: Final = 500_000
+"""Tokens from which a context counts as large."""
+
+DEFAULT_THRESHOLDS: Final = (70, 30)
+"""Per cent of the context at which a chat is compacted where a configuration does not say: usually, in a large one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,8 @@ class ModelConfig:
         """The compaction threshold in per cent, with its default."""
         if self.compaction_threshold is not None:
             return self.compaction_threshold
-        return 30 if self.context_limit is not None and self.context_limit >= _LARGE_CONTEXT else 70
+        usual, large = DEFAULT_THRESHOLDS
+        return large if self.context_limit is not None and self.context_limit >= LARGE_CONTEXT else usual
 
     def policy(self, effort: str | None = None) -> ModelPolicy:
         """Return the configuration as it is recorded; ``effort``, where given, in place of its own."""

@@ -268,16 +268,21 @@ class Subscription:
         while True:
             if self._dropped:
                 raise SubscriberTooSlow(f"live parts of chat {self._key.chat} were not taken in time")
-            parts = self._episode.parts
-            if self._taken < len(parts):
-                self._taken += 1
-                taken = SequencedPart(self._taken, parts[self._taken - 1])
-                self._restart()
+            if (taken := self.take_nowait()) is not None:
                 return taken
             if self._episode.closed_at is not None:
                 raise StopAsyncIteration
             self._awake.clear()
             await self._awake.wait()
+
+    def take_nowait(self) -> SequencedPart | None:
+        """Return the next part if it is there; None where it would have to be waited for, or there is none any more."""
+        parts = self._episode.parts
+        if self._dropped or self._taken >= len(parts):
+            return None
+        self._taken += 1
+        self._restart()
+        return SequencedPart(self._taken, parts[self._taken - 1])
 
     def _restart(self) -> None:
         """Start the time that the next part may wait, if there is one."""

@@ -1,0 +1,57 @@
+"""Makes ``docs/settings.md`` from ``chatfold.settings.Settings``; what a setting means is said there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pydantic.fields import FieldInfo
+
+from chatfold.settings import Settings
+
+_TYPES = {float: "number", int: "integer", str: "text", float | None: "number", int | None: "integer"}
+
+
+def render() -> str:
+    """Return the page."""
+    fields = Settings.model_fields
+    lines = [
+        "# Settings",
+        "",
+        "Times are seconds. What the program gives comes first: `Engine(..., settings=Settings(lease=5))`; then the",
+        "environment; then the TOML file that `CHATFOLD_CONFIG` names, else `chatfold.toml` in the working directory;",
+        "then the default. A name that does not exist is refused, in the file and in the program.",
+        "",
+        "| setting | in the environment | values | default | meaning |",
+        "| --- | --- | --- | --- | --- |",
+        *(_row(name, field) for name, field in fields.items()),
+        "",
+        "## The file of settings",
+        "",
+        "All settings with their defaults; those that have none are commented out.",
+        "",
+        "```toml",
+        *(_toml(name, field) for name, field in fields.items()),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    values = ", ".join([_TYPES.get(field.annotation, "text"), *_bounds(field)])  # type: ignore[arg-type]
+    default = "none" if field.default is None else f"`{field.default}`"
+    return f"| `{name}` | `CHATFOLD_{name.upper()}` | {values} | {default} | {field.description} |"
+
+
+def _bounds(field: FieldInfo) -> Iterator[str]:
+    for bound in field.metadata:
+        if hasattr(bound, "ge"):
+            yield f"at least {bound.ge}"
+        elif hasattr(bound, "gt"):
+            yield f"above {bound.gt}"
+
+
+def _toml(name: str, field: FieldInfo) -> str:
+    if field.default is None:
+        return f'# {name} = "..."'
+    return f"{name} = {json.dumps(field.default)}"
