@@ -35,7 +35,9 @@ class Settings(BaseSettings):
         description="What stands for one second in the waits (1, 2, 4 ... 60) before a model call is retried.",
     )
     queue_limit: int = Field(20, ge=0, description="Messages that a chat's queue holds.")
-    base_url: str | None = Field(None, description="Where the built-in model providers reach their service; None: each one's own default.")
+    base_url: str | None = Field(
+        None, description="Where the built-in model providers reach their service; None: each one's own default."
+    )
     log_level: str = Field("warning", description="Least level that the command line logs to stderr.")
 
     @classmethod
