@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Literal, TypeAlias
 
-from chatfold.inputs import MessageInput, derived_chat_id, fingerprint, message_of, queued, submitted
+from chatfold.inputs import (
+    MessageInput,
+    checked_effort,
+    checked_model,
+    derived_chat_id,
+    fingerprint,
+    message_of,
+    queued,
+    submitted,
+)
 from chatfold.receipts import Receipt, receipt
 from chatstate import commands as c
 from chatstate.errors import ChatNotFound
@@ -19,6 +28,7 @@ from events.ids import ChatId, CommandId, MessageId
 from events.records import Actor, ApprovalAnswer, BudgetAnswer, Origin
 from events.replay import state_at
 from events.values import check_value
+from generation.errors import UnknownAgent
 from generation.runtime import Runtime
 from generation.worker import Worker
 from store.append import CommandIdentity, Outcome, PlanRun
@@ -68,9 +78,12 @@ class ChatCommands:
             command_id: See the class.
 
         Raises:
+            UnknownAgent: This engine has agents, and none of this name.
+            UnknownModel: The model has not the form ``provider/name``.
             TransitionNotAllowed: A chat of this id exists.
             InvalidValue: A text cannot be stored exactly.
         """
+        self._check_agent(agent)
         messages = [message_of(system, role="system")] if system is not None else []
         messages += [message_of(message, author=owner or None)] if message is not None else []
         if chat_id is None:
@@ -85,8 +98,8 @@ class ChatCommands:
             messages=tuple(messages),
             title=Content(title) if title is not None else None,
             labels=dict(labels or {}),
-            model=model,
-            effort=effort,
+            model=checked_model(model),
+            effort=checked_effort(effort),
         )
         return await self._command(chat_id, command, command_id)
 
@@ -101,18 +114,27 @@ class ChatCommands:
         author: str | None = None,
         command_id: str | None = None,
     ) -> Receipt:
-        """Send a user's message; where the chat is busy it is queued, or (``interrupt``) ends the current turn."""
-        body = queued(message, model, effort, author)
+        """Send a user's message; where the chat is busy it is queued, or (``interrupt``) ends the current turn.
+
+        Args:
+            chat: The chat.
+            message: What the user says.
+            busy: What to do where a turn is under way.
+            model: A model (``provider/name``) for the turns from this one on.
+            effort: Reasoning effort for the turns from this one on.
+            author: Who says it, where several people share a chat.
+            command_id: See the class.
+
+        Raises:
+            QueueFull: The queue holds as many messages as it may.
+            UnknownModel: The model has not the form ``provider/name``.
+        """
+        body = queued(message, checked_model(model), checked_effort(effort), author)
 
         def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
-            send: c.AnyCommand = (
-                c.SendMessage(message=body, queue_limit=self.queue_limit)
-                if busy == "queue"
-                else c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead)
-            )
-            chosen = model is not None or effort is not None
-            at_once = run.state.control.status in ("waiting", "error") and not run.state.control.queue
-            return (c.SetModel(model=model, effort=effort), send) if chosen and at_once else (send,)
+            if busy == "queue":
+                return (c.SendMessage(message=body, queue_limit=self.queue_limit),)
+            return (c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
 
         return await self._commands(chat, commands, command_id, fingerprint("send", busy, body))
 
@@ -170,7 +192,8 @@ class ChatCommands:
         command_id: str | None = None,
     ) -> Receipt:
         """Rewrite a queued message in its place."""
-        command = c.EditQueued(target=MessageId(message_id), message=queued(message, model, effort, None))
+        body = queued(message, checked_model(model), checked_effort(effort), None)
+        command = c.EditQueued(target=MessageId(message_id), message=body)
         return await self._command(chat, command, command_id)
 
     async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
@@ -228,10 +251,17 @@ class ChatCommands:
         self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
     ) -> Receipt:
         """Choose model and effort for turns from now on; None means the agent's own."""
-        return await self._command(chat, c.SetModel(model=model, effort=effort), command_id)
+        return await self._command(
+            chat, c.SetModel(model=checked_model(model), effort=checked_effort(effort)), command_id
+        )
 
     async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:
-        """Hand the chat to another agent."""
+        """Hand the chat to another agent.
+
+        Raises:
+            UnknownAgent: This engine has agents, and none of this name.
+        """
+        self._check_agent(agent)
         return await self._command(chat, c.SetAgent(agent=agent), command_id)
 
     async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
@@ -303,6 +333,11 @@ class ChatCommands:
         tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if resume else ()
         given = fingerprint("fork", chat, at, chat_id, owner, resume, title)
         return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)
+
+    def _check_agent(self, agent: str) -> None:
+        # An engine without agents serves those of other processes: it cannot know them.
+        if self.runtime.agents and agent not in self.runtime.agents:
+            raise UnknownAgent(agent, tuple(self.runtime.agents))
 
     async def _command(
         self, chat: str, command: c.AnyCommand, command_id: str | None, *, transcript: bool = False

@@ -18,6 +18,7 @@ from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
 from events.parts import Part, TextPart
 from events.values import check_value
+from generation.models import EFFORTS, parse_model
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
 """A text, content parts, or a whole message."""
@@ -67,6 +68,26 @@ def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedR
     except InvalidValue as error:
         return SubmittedResult(call=call, output=Content(""), is_error=is_error, problem=str(error))
     return SubmittedResult(call=call, output=Content(output), is_error=is_error)
+
+
+def checked_model(reference: str | None) -> str | None:
+    """Return a model reference in its whole form.
+
+    Raises:
+        UnknownModel: It has not the form ``provider/name``.
+    """
+    return parse_model(reference).reference if reference is not None else None
+
+
+def checked_effort(effort: str | None) -> str | None:
+    """Return a reasoning effort.
+
+    Raises:
+        InvalidValue: There is no such effort.
+    """
+    if effort is not None and effort not in EFFORTS:
+        raise InvalidValue("$.effort", f"must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    return effort
 
 
 def fingerprint(*given: object) -> bytes:

@@ -86,3 +86,12 @@ class MissingExtra(GenerationError, ImportError):
         super().__init__(f"provider {provider!r} needs its SDK: pip install 'chatfold[{extra}]'")
         self.provider = provider
         self.extra = extra
+
+
+class UnknownAgent(GenerationError, ValueError):
+    """A chat names an agent that is not declared here."""
+
+    def __init__(self, agent: str, declared: tuple[str, ...]) -> None:
+        super().__init__(f"there is no agent {agent!r}; declared here: {', '.join(declared)}")
+        self.agent = agent
+        self.declared = declared

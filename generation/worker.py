@@ -62,17 +62,20 @@ class Worker:
         return tuple(self._runners)
 
     async def start(self) -> None:
-        """Take a lease and begin to acquire.
+        """Take a lease, look once for due chats, and go on looking.
 
         Raises:
-            StoreUnavailable: The lease could not be written.
+            StoreUnavailable: The lease could not be written, or the store not be read.
         """
         self._stopping = None
         await self._new_lease()
         listening = asyncio.Event()
-        for loop in (self._listen(listening), self._beat(), self._acquire_loop()):
+        for loop in (self._listen(listening), self._beat()):
             self._loops.append(self._spawn(loop))
         await listening.wait()
+        # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
+        await self._acquire_pass()
+        self._loops.append(self._spawn(self._acquire_loop()))
 
     async def stop(self, reason: ReleaseReason = "shutdown") -> None:
         """Stop to acquire, let go of all chats (running tools get their grace), and give the lease back. Idempotent."""
@@ -256,7 +259,6 @@ class Worker:
             runner.hint()
 
     async def _acquire_loop(self) -> None:
-        self._wake.set()
         while True:
             try:
                 async with asyncio.timeout(self._runtime.settings.poll):

@@ -24,6 +24,7 @@ from chatfold import (
 from chatstate.audit import audit
 from events.ids import ChatId
 from events.state import ChatState
+from generation.errors import UnknownAgent, UnknownModel
 from generation.providers.script import Say, Script, UseTool, Wait, turn
 from generation.providers.scripted import ScriptedProvider
 from store.errors import ChatExists
@@ -141,7 +142,7 @@ async def test_metadata_and_archive(idle: Engine) -> None:
     await idle.set_title(chat, "A title")
     await idle.set_labels(chat, {"a": "b"})
     await idle.set_model(chat, "scripted/other", effort="low")
-    await idle.set_agent(chat, "another")
+    await idle.set_agent(chat, "helper")
     await idle.set_pinned(chat, pinned=True)
     await idle.set_retention(chat, 3600)
     assert (await idle.archive(chat)).state == "XW"
@@ -149,7 +150,7 @@ async def test_metadata_and_archive(idle: Engine) -> None:
         await idle.send_message(chat, "Hello?")
     assert (await idle.unarchive(chat)).state == "W"
     control = (await idle.state(chat)).control
-    assert (control.model, control.effort, control.agent) == ("scripted/other", "low", "another")
+    assert (control.model, control.effort, control.agent) == ("scripted/other", "low", "helper")
     assert (control.labels, control.pinned, control.retention_us) == ({"a": "b"}, True, 3_600_000_000)
 
 
@@ -173,6 +174,27 @@ async def test_what_cannot_be_stored_is_refused_with_its_path(idle: Engine) -> N
         await idle.send_message("nobody", "Hello")
     with pytest.raises(ChatNotFound):
         await idle.state("nobody")
+
+
+async def test_names_that_nobody_knows_are_refused_at_once(idle: Engine) -> None:
+    with pytest.raises(UnknownAgent, match="there is no agent 'helpr'; declared here: helper"):
+        await idle.create_chat("helpr", "Hello")
+    with pytest.raises(UnknownModel, match="nonsense"):
+        await idle.create_chat("helper", "Hello", model="nonsense")
+    with pytest.raises(InvalidValue, match=r"\$\.effort"):
+        await idle.create_chat("helper", "Hello", effort="much")
+    assert await idle.list_chats() == []
+
+
+async def test_the_model_of_a_message_is_that_of_its_turn() -> None:
+    async with engine_of([turn(Say("One.")), turn(Say("Two."))]) as engine:
+        chat = (await engine.create_chat("helper", "Hello")).chat
+        await engine.settled(chat)
+        await engine.send_message(chat, "Again", model="scripted/other", effort="low")
+        state = await engine.settled(chat)
+        step = state.need_transcript("read").messages[-1].message.step
+        assert step is not None
+        assert (step.model, state.control.model, state.control.effort) == ("other", "scripted/other", "low")
 
 
 async def test_a_refusal_says_what_where_and_why(idle: Engine) -> None:
