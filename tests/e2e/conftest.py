@@ -1,5 +1,6 @@
 """The matrix: each conversation runs at each provider, on each kind of database."""
 
+import logging
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,3 +31,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def place(request: pytest.FixtureRequest, url: str) -> Place:
     """Where a conversation takes place: provider, store, and the name of its agent."""
     return Place(provider=request.param, url=url, agent=f"agent-{uuid.uuid4().hex}")
+
+
+@pytest.fixture(autouse=True)
+def no_errors_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A conversation may be rough, but what is logged as an error is a fault of the engine's."""
+    yield
+    errors = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert [(record.name, record.getMessage(), record.exc_info) for record in errors] == []

@@ -44,7 +44,7 @@ SERVERS: dict[str, type[LoopbackServer]] = {
     "openai-chat": OpenAIChatServer,
 }
 MODEL = "model-one"
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a condition that did not come true fails the test."""
 
 SETTINGS = Settings(lease=5.0, poll=0.05, grace=5.0, model_retry_unit=0.05)
