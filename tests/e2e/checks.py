@@ -71,7 +71,9 @@ async def _check_log(store: Store, chat: str, log: list[StoredEvent]) -> ChatSta
     assert loaded is not None
     header = loaded.header
     title = state.need_transcript("check").title
-    wanted = header_of(state, digest, title=title.text if title is not None else None, foreign=header.foreign)
+    wanted = header_of(
+        state, digest, chat=ChatId(chat), title=title.text if title is not None else None, foreign=header.foreign
+    )
     assert msgspec.json.decode(header.control) == msgspec.json.decode(wanted.control)
     assert msgspec.structs.asdict(header) == msgspec.structs.asdict(wanted)
     return state

@@ -50,9 +50,7 @@ async def main(order: dict[str, Any]) -> None:
     """Run a worker until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    provider = make_provider(
-        order["provider"], ProviderSettings(base_url=order["base_url"], api_key="key-of-the-test")
-    )
+    provider = make_provider(order["provider"], ProviderSettings(base_url=order["base_url"], api_key="key-of-the-test"))
     agent = Agent(name=order["agent"], model=order["model"], tools=tools(stop=order["stop"]))
     settings = Settings(**order["settings"])
     async with Engine(order["url"], [agent], providers={order["provider"]: provider}, settings=settings):
