@@ -101,7 +101,7 @@ class ChatCommands:
             model=checked_model(model),
             effort=checked_effort(effort),
         )
-        return await self._command(chat_id, command, command_id)
+        return await self._command(chat_id, command, command_id, who=owner or None)
 
     async def send_message(
         self,
@@ -136,7 +136,7 @@ class ChatCommands:
                 return (c.SendMessage(message=body, queue_limit=self.queue_limit),)
             return (c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
 
-        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body))
+        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body), who=author)
 
     async def edit_message(
         self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
@@ -340,17 +340,30 @@ class ChatCommands:
             raise UnknownAgent(agent, tuple(self.runtime.agents))
 
     async def _command(
-        self, chat: str, command: c.AnyCommand, command_id: str | None, *, transcript: bool = False
+        self,
+        chat: str,
+        command: c.AnyCommand,
+        command_id: str | None,
+        *,
+        transcript: bool = False,
+        who: str | None = None,
     ) -> Receipt:
         given = fingerprint(command.trigger, command)
-        return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript)
+        return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript, who=who)
 
     async def _commands(
-        self, chat: str, commands: Commands, command_id: str | None, given: bytes, *, transcript: bool = False
+        self,
+        chat: str,
+        commands: Commands,
+        command_id: str | None,
+        given: bytes,
+        *,
+        transcript: bool = False,
+        who: str | None = None,
     ) -> Receipt:
         identity = CommandIdentity(
             command=CommandId(command_id or self.runtime.new_id()),
-            actor=Actor(kind="user"),
+            actor=Actor(kind="user", id=who),
             fingerprint=given if command_id is not None else None,
         )
         worker = self.worker

@@ -292,7 +292,7 @@ class Worker:
             self._due.add(due.chat)
         elif due.kind == "expired":
             await self._expire(due.chat)
-        elif self._free() > 0 or due.kind == "takeover":
+        elif self._free() > 0 or due.kind == "interruption":
             self._run(due.chat, None)
 
     async def _expire(self, chat: ChatId) -> None:

@@ -126,10 +126,14 @@ class CommandRecord(Struct, frozen=True):
 
 
 class DueChat(Struct, frozen=True):
-    """A chat that wants a worker: acquire it (pending), take it over (its holder is dead), or let its action expire."""
+    """A chat that wants a worker.
+
+    ``pending``: acquire it; ``takeover``: its holder is dead; ``interruption``: the same, and the turn must be brought to
+    an end, whatever the worker's capacity; ``expired``: let its action expire.
+    """
 
     chat: ChatId
-    kind: Literal["pending", "takeover", "expired"]
+    kind: Literal["pending", "takeover", "interruption", "expired"]
 
 
 class Heartbeat(Struct, frozen=True):

@@ -195,7 +195,13 @@ class MemoryStore(Reentrant):
                 continue
             if header.status == "running":
                 if header.holder is not None and not self._alive(header.holder, now):
-                    due.append((not header.interrupting, ready, DueChat(header.chat, "takeover")))
+                    due.append(
+                        (
+                            not header.interrupting,
+                            ready,
+                            DueChat(header.chat, "interruption" if header.interrupting else "takeover"),
+                        )
+                    )
             elif ready <= now:
                 due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))
         due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))

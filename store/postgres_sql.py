@@ -120,7 +120,8 @@ WITH RECURSIVE holders (holder) AS (
   SELECT holder FROM holders h WHERE holder IS NOT NULL
   AND NOT EXISTS (SELECT FROM workers w WHERE w.worker = h.holder AND w.expires_at > {NOW})
 ), takeovers AS (
-  SELECT chat, 'takeover' AS kind, NOT interrupting AS later, ready_at FROM chats
+  SELECT chat, CASE WHEN interrupting THEN 'interruption' ELSE 'takeover' END AS kind,
+    NOT interrupting AS later, ready_at FROM chats
   WHERE holder IN (SELECT holder FROM dead) AND status = 'running' AND {_WANTED}
   ORDER BY later, ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
 ), pending AS (

@@ -88,7 +88,8 @@ WITH RECURSIVE holders (holder) AS (
 )
 SELECT chat, kind FROM (
   SELECT * FROM (
-    SELECT chat, 'takeover' AS kind, NOT interrupting AS later, ready_at FROM chats
+    SELECT chat, CASE WHEN interrupting THEN 'interruption' ELSE 'takeover' END AS kind,
+    NOT interrupting AS later, ready_at FROM chats
     WHERE holder IN (SELECT holder FROM dead) AND status = 'running' AND {_WANTED}
     ORDER BY later, ready_at, chat LIMIT :limit
   ) UNION ALL SELECT * FROM (

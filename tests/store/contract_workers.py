@@ -148,12 +148,12 @@ class DueContract:
         await self.add(store, "lost", status="running", holder=WORKER, updated_at=2)
         await self.add(store, "interrupted", status="running", holder=WORKER, interrupting=True, updated_at=now)
         assert await self.due(store) == [
-            ("interrupted", "takeover"),
+            ("interrupted", "interruption"),
             ("pending", "pending"),
             ("lost", "takeover"),
             ("expired", "expired"),
         ]
-        assert await self.due(store, limit=2) == [("interrupted", "takeover"), ("pending", "pending")]
+        assert await self.due(store, limit=2) == [("interrupted", "interruption"), ("pending", "pending")]
         assert await self.due(store, limit=0) == []
 
     async def test_only_what_the_worker_can_run(self, store: Store) -> None:
