@@ -6,15 +6,27 @@ Needs no configuration and reads facts alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from msgspec import Struct
 
 from chatstate.classify import STATUS_OF, X, classify
 from chatstate.invariants import violations
 from chatstate.table import TABLE
+from events import vocabulary as v
+from events.effects import Effects
 from events.envelope import Recorded
+from events.ids import message_id
 from events.replay import ReplayStep, replay
-from events.vocabulary import AttemptStarted, CompactionUndone, MessageEdited, StepCommitted, ToolResultRecorded
+
+OUTCOMES: Final = (
+    v.StepCommitted,
+    v.ToolResultRecorded,
+    v.CompactionCommitted,
+    v.ContextPersisted,
+    v.RetryScheduled,
+)
+"""Events that are the outcome of an attempt, and only of the one under way."""
 
 
 class Finding(Struct, frozen=True):
@@ -36,7 +48,7 @@ def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
         expected = version + 1
         # What an edit removes cannot be checked later; all else of history is checked once, at the end, so that the
         # cost stays linear in the log.
-        removes = isinstance(step.recorded.event, MessageEdited | CompactionUndone)
+        removes = isinstance(step.recorded.event, v.MessageEdited | v.CompactionUndone)
         before = violations(step.before) if removes else []
         for problem in (*before, *step_problems(step)):
             yield Finding(version, problem)
@@ -54,6 +66,8 @@ def step_problems(step: ReplayStep) -> Iterator[str]:
     """
     yield from _legal(step)
     yield from _fenced(step)
+    yield from _timely(step)
+    yield from _effects(step)
     yield from violations(step.after, history=False)
 
 
@@ -75,15 +89,44 @@ def _legal(step: ReplayStep) -> Iterator[str]:
 
 def _fenced(step: ReplayStep) -> Iterator[str]:
     event, control = step.recorded.event, step.before.control
-    if isinstance(event, AttemptStarted) and event.attempt != control.attempt + 1:
+    running = control.running.attempt if control.running is not None else None
+    if isinstance(event, v.AttemptStarted) and event.attempt != control.attempt + 1:
         yield f"attempt {event.attempt} follows attempt {control.attempt}"
+    if isinstance(event, OUTCOMES) and event.attempt != running:
+        yield f"an outcome of attempt {event.attempt} was recorded while the one under way was {running}"
+    if isinstance(event, v.Acquired) and event.epoch != control.epoch + 1:
+        yield f"epoch {event.epoch} follows epoch {control.epoch}"
     decision = getattr(event, "decision", None)
     if decision is not None and decision.policy != control.policy:
         yield "the decision was taken under a policy that is not the recorded one"
-    if isinstance(event, StepCommitted | ToolResultRecorded) and event.attempt != control.attempt:
-        yield f"an outcome of attempt {event.attempt} was recorded while attempt {control.attempt} was under way"
-    answers = getattr(event, "answers", ())
+
+
+def _timely(step: ReplayStep) -> Iterator[str]:
+    event, control, at = step.recorded.event, step.before.control, step.recorded.envelope.recorded_at
+    if isinstance(event, v.Acquired) and control.not_before is not None and at < control.not_before:
+        yield "it was acquired before the time of its retry"
+    if isinstance(event, v.ResultsSubmitted | v.ActionExpired | v.ActionExpiredTurnEnded):
+        action = control.action
+        if action is None or event.action != action.id:
+            yield f"action {event.action} is not the one that was open"
+        elif not isinstance(event, v.ResultsSubmitted) and at < action.deadline:
+            yield f"action {event.action} expired before its deadline"
+
+
+def _effects(step: ReplayStep) -> Iterator[str]:
+    event, control = step.recorded.event, step.before.control
+    if not isinstance(event, Effects):
+        return
     known = {call.key: call for call in control.indexes.open_calls}
-    for answer in answers:
-        if answer.reason is None and (answer.call not in known or not known[answer.call].recorded):
-            yield f"call {answer.call} is answered by a result that was not recorded"
+    if event.removed_from is None:
+        for answer in event.answers:
+            if answer.call not in known:
+                yield f"call {answer.call} is answered and was not open"
+            elif answer.reason is None and not known[answer.call].recorded:
+                yield f"call {answer.call} is answered by a result that was not recorded"
+    first = len(event.answers) + len(event.added)
+    queued = {item.id for item in control.queue}
+    queued |= {message_id(step.recorded.version, first + place) for place in range(len(event.queued))}
+    for target in (*event.dequeued, *event.promoted, *(event.queue_order or ())):
+        if target not in queued:
+            yield f"message {target} was not queued"

@@ -9,18 +9,23 @@ pointed at the call's new place. What the origin held beside history (queue, hol
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from chatstate.commands import ImportMessages
-from events.content import Content
 from events.ids import CallKey, MessageId, call_key, message_id, message_of, part_of
 from events.messages import Message
 from events.parts import Part, ToolResultPart
+from events.paths import contents
 from events.state import ChatState
 
-BATCH_BYTES = 512 * 1024
-"""Content of one import event, about half the size that an event may have."""
+BATCH_BYTES: Final = 512 * 1024
+"""Stored size of one import event, about half of what an event may have."""
+
+_ITEM_BYTES: Final = 120
+"""What a content takes in its event's list beside its value: salt and names."""
 
 
 def plan_imports(origin: ChatState, first_version: int = 2, batch_bytes: int = BATCH_BYTES) -> list[ImportMessages]:
@@ -29,7 +34,7 @@ def plan_imports(origin: ChatState, first_version: int = 2, batch_bytes: int = B
     Args:
         origin: State of the origin at the version to fork at, with its transcript.
         first_version: Version that the first import will have in the new chat.
-        batch_bytes: Content bytes after which the next message goes into an event of its own.
+        batch_bytes: Stored bytes after which the next message goes into an event of its own.
 
     Returns:
         Imports; where calls are open at the fork, the last one is empty and answers them.
@@ -65,7 +70,7 @@ def _batches(
     batch: list[tuple[MessageId | None, Message]] = []
     size = 0
     for item in messages:
-        bytes_ = _content_size(item[1])
+        bytes_ = _stored_size(item[1])
         if batch and size + bytes_ > limit:
             yield batch
             batch, size = [], 0
@@ -75,13 +80,12 @@ def _batches(
         yield batch
 
 
-def _content_size(message: Message) -> int:
-    return sum(
-        value.size
-        for part in message.parts
-        for name in part.__struct_fields__
-        if isinstance(value := getattr(part, name), Content)
-    )
+def _stored_size(message: Message) -> int:
+    # Facts and content as they will be stored, blobs counted as if they were not: many small messages fill an event
+    # by their facts, and a text of control characters is six times as long in JSON.
+    facts = len(msgspec.json.encode(message, enc_hook=lambda content: content.size))
+    values = [content for _, content in contents(message) if content.available]
+    return facts + sum(_ITEM_BYTES + len(msgspec.json.encode(content.value)) for content in values)
 
 
 def _copy(old: MessageId | None, message: Message, new_ids: dict[MessageId, MessageId]) -> Message:

@@ -10,7 +10,7 @@ from chatstate.handlers.context import Context
 from chatstate.handlers.user import boundary
 from events import vocabulary as v
 from events.control import OpenCall
-from events.ids import CallKey, message_id
+from events.ids import CallKey, MessageId, message_id
 from events.messages import Message
 from events.records import Answer
 from events.transcript import Messages, TranscriptMessage
@@ -99,7 +99,7 @@ def commit_compaction(ctx: Context, command: c.CommitCompaction) -> v.Compaction
     messages = ctx.state.need_transcript(ctx.trigger).messages
     trio = boundary("chat_summarized", message_id(ctx.version, 1), command.summary, command.details)
     again = tuple(
-        Message(role="user", visibility="model", parts=item.message.parts, origin=item.id)
+        Message(role="user", visibility="model", parts=item.message.parts, origin=_first_id(ctx, item))
         for item in trailing_users(messages)
     )
     return v.CompactionCommitted(
@@ -178,6 +178,13 @@ def finish_interruption(ctx: Context, command: c.FinishInterruption) -> v.Interr
         added=kept,
         promoted=ctx.head,
     )
+
+
+def _first_id(ctx: Context, item: TranscriptMessage) -> MessageId:
+    # A copy of a copy names the message itself, so that erasing that one finds all. What a fork imported names as its
+    # origin a message of another chat.
+    own = item.message.origin if item.version > ctx.control.imported_to else None
+    return own or item.id
 
 
 def trailing_users(messages: Messages) -> list[TranscriptMessage]:

@@ -17,6 +17,9 @@ from events.reducer import fold
 from tests.chatstate.space import Key
 from tests.chatstate.walk import Walk
 
+pytestmark = pytest.mark.timeout(300)
+"""The walk takes some 20 s of one core: the first test that needs it pays on a machine that does much else."""
+
 RESTING = (X.W, X.E0, X.E1, X.XW, X.XE0, X.XE1)
 """States that only a human leads out of, and before a chat exists."""
 

@@ -205,6 +205,14 @@ def test_steps_and_stop_after_count_from_the_last_resume() -> None:
     assert chat.control.indexes.steps == 1
 
 
+def test_a_new_turn_begins_without_steps_and_without_a_stop() -> None:
+    chat = reach(X.R1, work=running_tools("stop"))
+    chat.do(b.result(chat, chat.calls[0].key))
+    chat.do(b.commit(chat))
+    chat.do(b.finish(chat, "stop_after_tool"))
+    assert (chat.control.indexes.steps, chat.control.indexes.stop_after) == (0, False)
+
+
 @pytest.mark.parametrize("failed", [False, True])
 def test_stop_after_is_a_result_of_such_a_tool_that_is_no_error(*, failed: bool) -> None:
     chat = reach(X.R0, work=running_tools("stop"))

@@ -20,7 +20,7 @@ from events.records import Actor, ApprovalAnswer
 from events.reducer import evolve
 from events.state import ChatState
 from tests.chatstate import build as b
-from tests.chatstate.chat import Chat, record
+from tests.chatstate.chat import Chat, record, store
 from tests.chatstate.reach import answered, called, compacted, compacting, forked, generating, reach, running_tools
 
 
@@ -46,11 +46,22 @@ def test_a_fork_points_results_at_the_new_places_of_their_calls_in_whatever_batc
     for call in origin.calls:
         origin.do(b.result(origin, call.key))
     origin.do(b.commit(origin))
-    for batch_bytes in (1, 12, 1_000):
+    for batch_bytes in (1, 400, 10_000):
         chat = copy(origin, batch_bytes)
         assert violations(chat.state) == []
         assert chat.texts() == origin.texts()
     assert len(copy(origin, 1).log) == 1 + len(origin.messages)
+
+
+def test_each_import_is_within_the_size_of_an_event_also_where_messages_are_many_or_grow_when_stored() -> None:
+    origin = reach(X.P0)
+    origin.all(b.send_interrupting("x") for _ in range(3_000))
+    origin.all(b.send_interrupting("\x01" * 5_000) for _ in range(60))
+    chat = copy(origin)
+    assert len(chat.messages) == len(origin.messages)
+    assert len(chat.log) > 3
+    for recorded in chat.log:
+        store(recorded)
 
 
 def test_open_calls_are_answered_as_cancelled_by_the_fork_and_recorded_results_are_kept() -> None:
@@ -174,11 +185,15 @@ def shown(message: Message) -> list[str]:
     return [part.text.text if part.text.available else "erased" for part in parts]
 
 
-def test_erase_reaches_the_copy_that_a_compaction_inserted_again() -> None:
-    chat = reach(X.R0, work=compacting)
-    chat.do(b.compaction(chat, manual=False))
-    chat.do(c.Erase(targets=(message_id(1, 1),)))
-    assert [shown(m) for m in chat.messages if m.role == "user"] == [["erased"], ["They talked."], ["erased"]]
+def test_erase_reaches_the_copies_that_compactions_inserted_again() -> None:
+    for chat in (reach(X.R0), copy(reach(X.P0)).all([c.Resume(), b.acquire()])):
+        for _ in range(2):
+            compacting(chat)
+            chat.do(b.compaction(chat, manual=False))
+        (hello,) = (item.id for item in chat.state.need_transcript("a test").messages if item.message.opens_turn)
+        chat.do(c.Erase(targets=(hello,)))
+        summary, erased = ["They talked."], ["erased"]
+        assert [shown(m) for m in chat.messages if m.role == "user"] == [erased, summary, erased, summary, erased]
 
 
 def test_erase_in_a_fork_does_not_take_ids_of_the_origin_for_its_own() -> None:

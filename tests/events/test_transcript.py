@@ -41,6 +41,7 @@ def test_a_branch_has_a_list_of_its_own() -> None:
     base = of(1, 2)
     left, right = base.append(item(3)), base.append(item(4))
     assert (versions(left), versions(right), versions(base)) == ([1, 2, 3], [1, 2, 4], [1, 2])
+    assert len(base._items) == 3, "the branch left nothing in the list of the others"
 
 
 def test_what_is_cut_off_stays_in_older_views() -> None:

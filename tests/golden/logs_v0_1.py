@@ -127,7 +127,8 @@ def open_actions() -> Story:
     )
     story.add(question, "requires_action")
     raised = v.ResultsSubmitted(action=12, budget=BudgetAnswer(end_turn=False, raised=BUDGET))
-    story.add(raised, "pending", USER).acquired().add(question, "requires_action")
+    story.add(raised, "pending", USER).acquired()
+    story.add(replace(question, deadline=T + 16_000_000), "requires_action")
     return story.add(v.ActionExpiredTurnEnded(action=15), "waiting", replace(WORKER, kind="system", id=None))
 
 
