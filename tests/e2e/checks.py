@@ -14,7 +14,7 @@ from chatfold.stream import EventItem, PartItem, PreviewReset, StreamItem
 from chatstate.audit import audit
 from chatstate.invariants import violations
 from events.codec import decode
-from events.content import Absent, Content
+from events.content import Content
 from events.contentlist import content_blobs
 from events.control import encode_control
 from events.digest import verify_chain
@@ -120,15 +120,14 @@ def state_bytes(state: ChatState) -> bytes:
 
 def _plain(value: object) -> Any:
     match value:
-        case Content(value=Absent() as absent):
-            return {"absent": absent.name, "size": value.size}
         case Content():
-            return {"content": value.value, "size": value.size}
+            return {"content": value.value, "size": value.size} if value.available else {"absent": value.size}
         case Messages():
             return list(value)
         case Mapping():
             return dict(value)
-    raise TypeError(type(value).__name__)
+        case _:
+            raise TypeError(type(value).__name__)
 
 
 async def _check_stream(scene: Scene, chat: str, log: list[StoredEvent]) -> None:

@@ -2,7 +2,7 @@
 
 from chatfold.settings import Settings
 from chatfold.stream import PartItem
-from chatfold.testing.servers import Answer, Fail, Gate, Text, ToolCall
+from chatfold.testing.servers import Answer, Fail, Gate, Reply, Text, ToolCall
 from tests.e2e.checks import check
 from tests.e2e.kit import SETTINGS, Place, outputs, stage, texts
 from tests.e2e.tools import Door
@@ -87,7 +87,7 @@ async def test_interrupt_in_the_middle_of_a_tool_that_outlasts_the_grace(place: 
 
 
 async def test_interrupt_while_a_retry_waits_then_resume(place: Place) -> None:
-    script = [Fail(429, headers={"retry-after-ms": "60000"}), Answer("Here.")]
+    script: list[Reply] = [Fail(429, headers={"retry-after-ms": "60000"}), Answer("Here.")]
     async with stage(place, script) as scene:
         chat = await scene.start("Hello")
         control = await scene.until(chat, lambda control: control.not_before is not None)

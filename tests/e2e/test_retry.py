@@ -1,7 +1,7 @@
 """Failures of the service: retried after what it asks for, after a cut, and given up at last."""
 
 from chatfold.stream import PreviewReset
-from chatfold.testing.servers import Answer, Drop, Fail
+from chatfold.testing.servers import Answer, Drop, Fail, Reply
 from events.vocabulary import RetryScheduled
 from generation.agents import Limits
 from tests.e2e.checks import check
@@ -13,7 +13,7 @@ async def _retries(scene: Scene, chat: str) -> list[RetryScheduled]:
 
 
 async def test_429_waits_as_long_as_asked(place: Place) -> None:
-    script = [Fail(429, headers={"retry-after-ms": "200"}), Fail(429), Answer("Here.")]
+    script: list[Reply] = [Fail(429, headers={"retry-after-ms": "200"}), Fail(429), Answer("Here.")]
     async with stage(place, script) as scene:
         chat = await scene.start("Hello")
         state = await scene.settled(chat)
@@ -28,7 +28,7 @@ async def test_429_waits_as_long_as_asked(place: Place) -> None:
 
 
 async def test_cut_stream_is_tried_again(place: Place) -> None:
-    script = [Answer("An answer that is cut in its middle.", cut_after=2), Drop(), Answer("A whole answer.")]
+    script: list[Reply] = [Answer("An answer that is cut in its middle.", cut_after=2), Drop(), Answer("A whole answer.")]
     async with stage(place, script) as scene:
         chat = await scene.start("Hello")
         state = await scene.settled(chat)
@@ -41,7 +41,7 @@ async def test_cut_stream_is_tried_again(place: Place) -> None:
 
 
 async def test_error_in_the_middle_of_a_stream(place: Place) -> None:
-    script = [Answer("An answer that fails.", fail=Fail(500), fail_after=1), Answer("Fine.")]
+    script: list[Reply] = [Answer("An answer that fails.", fail=Fail(500), fail_after=1), Answer("Fine.")]
     async with stage(place, script) as scene:
         chat = await scene.start("Hello")
         state = await scene.settled(chat)
@@ -51,7 +51,7 @@ async def test_error_in_the_middle_of_a_stream(place: Place) -> None:
 
 
 async def test_budget_of_attempts_spent_then_resume(place: Place) -> None:
-    script = [Fail(500), Fail(500), Fail(401), Answer("At last.")]
+    script: list[Reply] = [Fail(500), Fail(500), Fail(401), Answer("At last.")]
     async with stage(place, script, limits=Limits(max_model_attempts=2)) as scene:
         chat = await scene.start("Hello")
         state = await scene.settled(chat, "error")

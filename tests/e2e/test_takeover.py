@@ -92,7 +92,7 @@ async def test_takeover_in_the_middle_of_tools(place: Place, how: signal.Signals
         assert "begun act" not in second.said
         assert texts(state) == ["One was lost."]
         events = [each.event for each in await scene.engine.events(chat)]
-        # On a busy machine the first worker's short lease may have lapsed before: it then took the chat over from itself.
+        # On a busy machine the first worker's short lease may have lapsed: it then took the chat over from itself.
         holders = [event for event in events if isinstance(event, Acquired)]
         assert holders[-1].worker != holders[0].worker
         assert holders[-1].takeover is (how is signal.SIGKILL)
