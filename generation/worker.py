@@ -50,6 +50,7 @@ class Worker:
         self._idle = asyncio.Event()
         self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
+        self._missed: dict[ChatId, int] = {}
 
     @property
     def worker(self) -> WorkerId:
@@ -112,6 +113,7 @@ class Worker:
             if not self._commands[chat]:
                 del self._commands[chat]
                 self._taken.discard(chat)
+                self._missed.pop(chat, None)
                 self._idle.set()
             self._wake_if_due(chat)
 
@@ -138,8 +140,9 @@ class Worker:
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._runners:
             runner = self._run(chat, loaded)
-            # What came between the append and now reached no runner.
-            runner.hint()
+            if self._missed.get(chat, 0) > loaded.header.version:
+                # It was changed between the append and now, when there was no runner to tell.
+                runner.hint()
 
     def suspect(self, chat: ChatId) -> None:
         """Look soon whether the worker holds ``chat`` without running it."""
@@ -251,6 +254,8 @@ class Worker:
         if runner is None:
             if hint.due:
                 self._wake.set()
+            if hint.chat in self._commands:
+                self._missed[hint.chat] = max(hint.version, self._missed.get(hint.chat, 0))
             return
         if hint.due:
             self._due.add(hint.chat)
