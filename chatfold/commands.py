@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from chatfold.inputs import (
     MessageInput,
     checked_effort,
@@ -101,7 +103,9 @@ class ChatCommands:
             model=checked_model(model),
             effort=checked_effort(effort),
         )
-        return await self._command(chat_id, command, command_id, who=owner or None)
+        # The release is not the caller's: one that asks again after an upgrade asks for the same.
+        given = fingerprint(command.trigger, replace(command, release=""))
+        return await self._commands(chat_id, lambda _: (command,), command_id, given, who=owner or None)
 
     async def send_message(
         self,

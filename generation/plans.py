@@ -58,7 +58,7 @@ class Hold:
     """A worker's hold of a chat, and how it decides.
 
     ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the
-    chat go instead of starting something new.
+    chat go instead of starting something new. ``lost`` is asked too: nothing is written any more under a lost lease.
     """
 
     worker: WorkerId
@@ -66,9 +66,12 @@ class Hold:
     epoch: int
     policy_for: Callable[[Control], Held | None]
     stop: Callable[[], ReleaseReason | None]
+    lost: Callable[[], bool] = lambda: False
 
     def holds(self, control: Control) -> bool:
         """Whether the chat is still this worker's under this epoch."""
+        if self.lost():
+            return False
         return control.status == "running" and control.holder == self.worker and control.epoch == self.epoch
 
 

@@ -127,12 +127,16 @@ class ChatRunner:
             epoch=epoch,
             policy_for=runtime.policy_for,
             stop=lambda: self._release,
+            lost=lambda: self._lost,
         )
 
     async def _act(self, loaded: LoadedChat) -> tuple[Task | None, Outcome | None]:
         """Do the effect under way; no outcome where it was overtaken or there is none."""
         control = loaded.state.control
-        if control.running is None or control.interrupting:
+        if not self._runtime.lease_fresh():
+            self._log.error("lease_not_renewed", version=control.version)
+            self.lose()
+        if self._lost or control.running is None or control.interrupting:
             return None, None
         task = Task(history_version=control.history_version, attempt=control.running.attempt)
         scope = self._scope = CancelScope[Outcome]()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +17,11 @@ from generation.plans import Held
 from generation.policy import policy_digest, policy_of
 from generation.providers.contract import Provider
 from store.append import CommandIdentity, Journal
+
+
+def boot_clock() -> float:
+    """Return seconds since the machine started, its sleep included where the system can tell."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,8 @@ class Runtime:
         release: The release written into acquire events.
         settings: Times and limits.
         worker: The id of this start of the worker.
+        lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
+        boot: Seconds of a clock that goes on while the machine sleeps.
     """
 
     journal: Journal
@@ -68,7 +77,13 @@ class Runtime:
     release: str
     settings: WorkerSettings
     worker: WorkerId
+    lease_until: float = math.inf
+    boot: Callable[[], float] = boot_clock
     _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
+
+    def lease_fresh(self) -> bool:
+        """Whether the lease is in force as far as this process can know."""
+        return self.boot() < self.lease_until
 
     def policy_for(self, control: Control) -> Held | None:
         """Return the policy under which this worker decides for the chat; None where its agent is not here."""

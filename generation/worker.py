@@ -7,6 +7,7 @@ never revived: all runners stop at once, and the worker comes back under a new i
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ class Worker:
         self._idle = asyncio.Event()
         self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
+        self._missed: dict[ChatId, int] = {}
 
     @property
     def worker(self) -> WorkerId:
@@ -112,6 +114,7 @@ class Worker:
             if not self._commands[chat]:
                 del self._commands[chat]
                 self._taken.discard(chat)
+                self._missed.pop(chat, None)
                 self._idle.set()
             self._wake_if_due(chat)
 
@@ -120,7 +123,9 @@ class Worker:
 
         The worker is not stopping, does not run the chat, has a free slot, and no older pending chat waits for one.
         """
-        if self._stopping is not None or self._backlog or self._wake.is_set() or chat in self._runners:
+        if self._stopping is not None or not self._runtime.lease_fresh():
+            return False
+        if self._backlog or self._wake.is_set() or chat in self._runners:
             return False
         return chat in self._taken or self._free() > 0
 
@@ -138,8 +143,9 @@ class Worker:
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._runners:
             runner = self._run(chat, loaded)
-            # What came between the append and now reached no runner.
-            runner.hint()
+            if self._missed.get(chat, 0) > loaded.header.version:
+                # It was changed between the append and now, when there was no runner to tell.
+                runner.hint()
 
     def suspect(self, chat: ChatId) -> None:
         """Look soon whether the worker holds ``chat`` without running it."""
@@ -177,31 +183,40 @@ class Worker:
         return task
 
     async def _new_lease(self) -> None:
-        settings = self._runtime.settings
         self._runtime.worker = WorkerId(self._runtime.new_id())
-        beat = await self._runtime.journal.store.heartbeat(self.worker, round(settings.lease * 1e6), start=True)
+        await self._renew(start=True)
+
+    async def _renew(self, *, start: bool = False) -> bool:
+        """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
+        runtime, lease = self._runtime, self._runtime.settings.lease
+        asked = runtime.boot()
+        beat = await runtime.journal.store.heartbeat(self.worker, round(lease * 1e6), start=start)
         self._set_clock(beat.now)
+        if beat.renewed:
+            runtime.lease_until = asked + lease
+        return beat.renewed
 
     async def _beat(self) -> None:
-        settings = self._runtime.settings
         while True:
-            await asyncio.sleep(settings.lease / 3)
+            await asyncio.sleep(self._runtime.settings.lease / 3)
             try:
-                beat = await self._runtime.journal.store.heartbeat(self.worker, round(settings.lease * 1e6))
-                self._set_clock(beat.now)
-                if not beat.renewed:
-                    await self._lose_all()
+                if not await self._renew():
+                    self._lose_all()
+                    await self._new_lease()
+                    self._wake.set()
                 await self._reconcile()
             except StoreError as error:
                 _log.warning("heartbeat_failed", worker=self.worker, error=str(error))
+                if not self._runtime.lease_fresh():
+                    self._lose_all()
 
-    async def _lose_all(self) -> None:
+    def _lose_all(self) -> None:
+        """Stop all runners at once: others may take their chats now."""
         _log.error("lease_lost", worker=self.worker, chats=len(self._runners))
+        self._runtime.lease_until = -math.inf
         for runner in self._runners.values():
             runner.lose()
         self._runners.clear()
-        await self._new_lease()
-        self._wake.set()
 
     async def _reconcile(self) -> None:
         """Run chats that the store says are held here without a runner, and have runners look at theirs."""
@@ -251,6 +266,8 @@ class Worker:
         if runner is None:
             if hint.due:
                 self._wake.set()
+            if hint.chat in self._commands:
+                self._missed[hint.chat] = max(hint.version, self._missed.get(hint.chat, 0))
             return
         if hint.due:
             self._due.add(hint.chat)
@@ -272,7 +289,7 @@ class Worker:
                 _log.warning("acquire_pass_failed", worker=self.worker, error=str(error))
 
     async def _acquire_pass(self) -> None:
-        if self._stopping is not None:
+        if self._stopping is not None or not self._runtime.lease_fresh():
             return
         while self._suspects:
             await self._check(self._suspects.pop())

@@ -19,6 +19,7 @@ from store.contract import (
     AppendResult,
     CommandRecord,
     DueChat,
+    Heartbeat,
     Hint,
     LoadedHeader,
     Store,
@@ -149,6 +150,9 @@ class GatedStore(WrappedStore):
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         return await self._through("held_by", lambda: self.inner.held_by(worker))
+
+    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+        return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start))
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return _silence() if self.deaf else self.inner.subscribe()
