@@ -52,7 +52,15 @@ def settings() -> str:
     return render()
 
 
+def command_line() -> str:
+    """Make the page of the command line from its help and its shapes."""
+    from chatfold._docs.cli_page import render
+
+    return render()
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
+    "cli.md": command_line,
     "decisions/README.md": decisions_index,
     "decision-rules.md": decision_rules,
     "events.md": events,

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 import psycopg
-import structlog
 from psycopg import sql
 
 from events.ids import ChatId
 from store.contract import Hint
 from store.errors import StoreError
+from store.log import get_logger
 from store.notify import Bus, newer
 from store.postgres_pool import Connection, connect
 from store.urls import PostgresUrl
@@ -30,7 +30,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _FAREWELL: Final = 2.0
 """Seconds that closing waits for hints to go out."""
 
-_log = structlog.get_logger("chatfold.store")
+_log = get_logger("chatfold.store")
 
 
 def channel_of(schema: str) -> str:

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
-import structlog
-
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store import sqlite_sql as sql
@@ -36,6 +34,7 @@ from store.contract import (
 )
 from store.errors import StoreUnavailable, Unstorable
 from store.lifecycle import Reentrant
+from store.log import get_logger
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
 from store.schema import VERSION_TABLE, needs_setup
@@ -45,7 +44,7 @@ from store.urls import SqliteUrl, parse_sqlite
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_log = structlog.get_logger("chatfold.store")
+_log = get_logger("chatfold.store")
 
 _buses: WeakValueDictionary[Path, Bus] = WeakValueDictionary()
 _buses_lock = threading.Lock()

@@ -95,7 +95,8 @@ def chatfold(
 @guarded
 def demo(
     delay: Annotated[
-        float, typer.Option("--delay", min=0.0, max=1.0, help="Seconds between two pieces of an answer.")
+        float,
+        typer.Option("--delay", metavar="SECONDS", min=0.0, max=1.0, help="Seconds between two pieces of an answer."),
     ] = 0.05,
     json: Json = False,
 ) -> None:
@@ -119,7 +120,7 @@ def demo(
 def chat(
     message: Annotated[
         str | None,
-        typer.Argument(metavar="[MESSAGE]", help="The message; - reads it from stdin. Without one: interactive."),
+        typer.Argument(metavar="MESSAGE", help="The message; - reads it from stdin. Without one: interactive."),
     ] = None,
     continued: Annotated[
         str | None, typer.Option("--chat", "-c", metavar="CHAT", help="Go on with this chat, or begin it.")
@@ -127,13 +128,16 @@ def chat(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", "-m", help="scripted, anthropic/NAME, openai/NAME or openai-chat/NAME. Default: scripted."
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="scripted, anthropic/NAME, openai/NAME or openai-chat/NAME. Default: scripted.",
         ),
     ] = None,
     base_url: Annotated[
         str | None, typer.Option("--base-url", metavar="URL", help="Where the model's service is, if not at home.")
     ] = None,
-    system: Annotated[str | None, typer.Option("--system", help="A system text for a new chat.")] = None,
+    system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System text of a new chat.")] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="NAME", help="Which of the agents loaded begins a new chat.")
     ] = None,
@@ -199,13 +203,13 @@ def worker(
 @app.command("list")
 @guarded
 def list_chats(
-    owner: Annotated[str | None, typer.Option("--owner", help="Only chats of this owner.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Only chats of this agent.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only chats of this owner.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only chats of this agent.")] = None,
     status: Annotated[
         list[_Status] | None,
-        typer.Option("--status", help="Only chats in this status. May be repeated."),
+        typer.Option("--status", metavar="STATUS", help="Only chats in this status. May be repeated."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="COUNT", min=1, help="At most so many.")] = 50,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
@@ -279,7 +283,7 @@ def replay(
 @app.command()
 @guarded
 def verify(
-    source: Annotated[str | None, typer.Argument(metavar="[FILE|CHAT]", help="A log file or a chat's id.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="FILE|CHAT", help="A log file or a chat's id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
     db: Db = None,
     json: Json = False,
@@ -358,9 +362,7 @@ def import_chat(
 @app.command()
 @guarded
 def graph(
-    source: Annotated[
-        str | None, typer.Argument(metavar="[FILE|CHAT]", help="Draw the way that this chat took.")
-    ] = None,
+    source: Annotated[str | None, typer.Argument(metavar="FILE|CHAT", help="Draw the way that this chat took.")] = None,
     dot: Annotated[bool, typer.Option("--dot", help="Graphviz instead of Mermaid.")] = False,
     states: Annotated[
         bool, typer.Option("--states", help="Draw execution states (P0, R1, ...) instead of the five statuses.")

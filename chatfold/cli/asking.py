@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Channel, printable
 from chatfold.cli.session import Session
 from chatfold.cli.timeline import text_of
+from chatfold.inputs import result
 from chatstate.commands import SubmittedResult
-from events.content import Content, Json
+from events.content import Json
 from events.ids import CallKey, message_of, part_of
 from events.parts import ToolCallPart
 from events.records import ActionKind, ApprovalAnswer, Budget, BudgetAnswer
@@ -85,7 +87,7 @@ def ask(found: tuple[Question, ...], talk: Channel, read: Callable[[str], str]) 
             answers.approvals.append(ApprovalAnswer(call=question.call, approved=approved))
         elif question.call is not None:
             talk.line(f"The model asks you to run {what}.")
-            answers.results.append(result(question.call, read("Its result (JSON, or any text): ")))
+            answers.results.append(typed_result(question.call, read("Its result (JSON, or any text): ")))
     return answers
 
 
@@ -93,13 +95,13 @@ def _yes(answer: str) -> bool:
     return answer.strip().lower() in {"y", "yes"}
 
 
-def result(call: CallKey, typed: str) -> SubmittedResult:
+def typed_result(call: CallKey, typed: str) -> SubmittedResult:
     """Return what was typed as the result of a call: JSON where it is JSON, else the text."""
     try:
         output: Json = msgspec.json.decode(typed)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         output = typed
-    return SubmittedResult(call=call, output=Content(output))
+    return result(call, output)
 
 
 def hand_in(session: Session, state: ChatState, answers: Answers) -> int:
@@ -134,7 +136,7 @@ def read_line(talk: Channel) -> Callable[[str], str]:
         _edit_lines()
 
         def edited(prompt: str) -> str:
-            return input(prompt)
+            return as_text(input(prompt))
 
         return edited
 
@@ -144,9 +146,21 @@ def read_line(talk: Channel) -> Callable[[str], str]:
         line = sys.stdin.readline()
         if not line:
             raise EOFError
-        return line.rstrip("\r\n")
+        return as_text(line.rstrip("\r\n"))
 
     return plain
+
+
+def as_text(given: str) -> str:
+    """Return what was typed as text, also where the locale took its UTF-8 for something else.
+
+    Raises:
+        UsageProblem: It is not UTF-8.
+    """
+    try:
+        return given.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError:
+        raise UsageProblem("the input is not UTF-8") from None
 
 
 def _edit_lines() -> None:

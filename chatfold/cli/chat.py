@@ -12,8 +12,8 @@ import typer
 from msgspec import Struct
 
 from chatfold.cli.agents import load_agents
-from chatfold.cli.asking import as_json, ask, hand_in, questions, read_line
-from chatfold.cli.guard import FAILED, UsageProblem
+from chatfold.cli.asking import as_json, as_text, ask, hand_in, questions, read_line
+from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.live import JsonPrinter, Printer, TextPrinter
 from chatfold.cli.output import Out
 from chatfold.cli.places import load_settings, store_url
@@ -22,7 +22,8 @@ from chatfold.cli.shapes import Turned
 from chatfold.cli.timeline import text_of
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
-from chatstate.errors import ChatNotFound, Refusal
+from chatstate.errors import ActionStale, Refusal
+from events.ids import ChatId
 from events.state import ChatState
 from generation.agents import Agent
 from generation.models import split_reference
@@ -50,7 +51,7 @@ def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str |
         typer.Exit: With 1, where the last turn failed.
     """
     settings = load_settings(db, log_level, base_url=base_url)
-    given = sys.stdin.read() if options.message == "-" else options.message
+    given = _message(options.message)
     interactive = given is None
     agents = load_agents(options.agents, interactive=interactive)
     reference = _reference(options, agents)
@@ -63,6 +64,16 @@ def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str |
         talk.run(given)
     if talk.failed:
         raise typer.Exit(FAILED)
+
+
+def _message(typed: str | None) -> str | None:
+    """Return the message: what was typed, or for ``-`` what stdin holds."""
+    if typed is None:
+        return None
+    text = as_text(sys.stdin.read() if typed == "-" else typed)
+    if not text.strip():
+        raise UsageProblem("the message is blank")
+    return text
 
 
 def _reference(options: ChatOptions, agents: list[Agent]) -> str | None:
@@ -109,17 +120,19 @@ class _Talk:
 
     def run(self, given: str | None) -> None:
         """Send the message given, or every line that is typed."""
-        if self._options.chat is not None:
-            self._go_on(self._options.chat)
-        if given is not None:
-            self._send(given)
-        else:
+        try:
+            if self._options.chat is not None:
+                self._go_on(self._options.chat)
+            if given is not None:
+                self._send(given)
+                return
             if self._at_terminal:
                 self._out.note("Type a message. Ctrl-C interrupts an answer, Ctrl-D ends the talk.")
             for line in self._lines():
                 self._send(line)
-        if self._session.chat and not self._options.json:
-            self._out.note(f"chat {self._session.chat}; go on with --chat {self._session.chat}")
+        finally:
+            if self._session.chat and not self._options.json:
+                self._printer.note(f"chat {self._session.chat}; go on with --chat {self._session.chat}")
 
     def _lines(self) -> Iterator[str]:
         while True:
@@ -134,23 +147,23 @@ class _Talk:
 
     def _go_on(self, chat: str) -> None:
         """Take up a chat with what it still owes or asks; one that does not exist is begun by its first message."""
-        try:
-            state = (
-                self._session.state() if self._session.chat else self._session.call(self._session.engine.state, chat)
-            )
-        except ChatNotFound:
+        session = self._session
+        loaded = session.call(session.engine.store.load_header, ChatId(chat))
+        if loaded is None:
             self._reference = self._reference or self._default_model()
             return
-        if state.control.agent not in {agent.name for agent in self._agents}:
+        header = loaded.header
+        if header.foreign:
+            raise Failure(f"chat {chat} was imported and not adopted: `chatfold import --adopt` takes a chat over")
+        if header.agent not in {agent.name for agent in self._agents}:
             raise UsageProblem(
-                f"chat {chat} belongs to agent {state.control.agent!r}, which is not here: "
-                "--agents MODULE:NAME brings it"
+                f"chat {chat} belongs to agent {header.agent!r}, which is not here: --agents MODULE:NAME brings it"
             )
-        self._session.open(chat, state.control.version)
-        if state.control.status in {"pending", "running"}:
-            self._watch(state.control.version + 1)
+        session.open(chat, header.version)
+        if header.status in {"pending", "running"}:
+            self._watch(header.version + 1)
         elif self._interactive:
-            self._answer(state)
+            self._answer(session.state())
 
     def _default_model(self) -> str | None:
         return "/".join(split_reference("scripted")) if _agent(self._options, self._agents).model is None else None
@@ -179,8 +192,8 @@ class _Talk:
 
     def _watch(self, version: int) -> None:
         """Show what happens until nothing is owed after ``version``, and answer what the chat asks."""
-        with self._session.interruptible(self._printer.note):
-            for item in self._session.follow(version):
+        with self._session.interruptible():
+            for item in self._session.follow(version, self._interrupting):
                 self._printer.show(item)
         self._printer.pause()
         state = self._session.state()
@@ -198,17 +211,22 @@ class _Talk:
                 "the chat asks its client: " + ", ".join(f"{each.name}({each.arguments})" for each in found)
             )
             return
-        try:
-            answers = ask(found, self._out.talk, self._read)
-            version = hand_in(self._session, state, answers)
-        except Refusal as refusal:
-            self._printer.note(str(refusal))
-            self._watch(state.control.version + 1)
-            return
-        except EOFError:
-            self._printer.note("left unanswered")
-            return
+        version = None
+        while version is None:
+            try:
+                version = hand_in(self._session, state, ask(found, self._out.talk, self._read))
+            except EOFError:
+                self._printer.note("left unanswered")
+                return
+            except ActionStale as stale:
+                self._printer.note(str(stale))
+                version = state.control.version + 1
+            except Refusal as refusal:
+                self._printer.note(str(refusal))
         self._watch(version)
+
+    def _interrupting(self) -> None:
+        self._printer.note("interrupting; Ctrl-C once more leaves")
 
 
 def _turned(chat: str, state: ChatState) -> Turned:

@@ -92,7 +92,7 @@ def _innermost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 def _complain(sentence: str) -> None:
     sys.stdout.flush()
-    line = printable(f"chatfold: {sentence}") + "\n"
+    line = printable(" ".join(f"chatfold: {sentence}".split())) + "\n"
     encoding = sys.stderr.encoding or "utf-8"
     sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding))
     sys.stderr.flush()

@@ -88,6 +88,7 @@ class TextPrinter:
         self._talk = talk
         self._label = label
         self._open: Channel | None = None
+        self._fresh = True
         self._shown = ""
         self._block: int | None = None
         self._calls = 0
@@ -129,13 +130,14 @@ class TextPrinter:
             if channel is self._data and self._label:
                 channel.put(self._label, style="bold green")
         channel.put(printable(text), style=style)
-        self._open = None if text.endswith("\n") and not self._label else channel
+        self._open = channel
+        self._fresh = text.endswith("\n")
 
     def pause(self) -> None:
         """End the line that is being written."""
-        if self._open is not None:
+        if self._open is not None and not self._fresh:
             self._open.put("\n")
-            self._open = None
+        self._open = None
 
     def _call(self, name: str, arguments: str) -> None:
         self.note(f"[calls {name}({one_line(arguments, WIDTH)})]")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 # C0 and C1 but for tab and line feed; DEL; characters that reorder what stands around them; lone surrogates.
@@ -47,6 +49,12 @@ class Channel:
             # Under a locale that cannot say a character it is written out; a text is never a reason to fail.
             reconfigure(errors="backslashreplace")
 
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=self._stream, highlight=False)
+
     @property
     def width(self) -> int | None:
         """Columns of the terminal; None where there is none, so that lines may be as long as they are."""
@@ -64,12 +72,10 @@ class Channel:
         """Write a text as it comes, styled where that is possible, and show it at once."""
         plain = text if isinstance(text, str) else text.plain
         if self.terminal and (style or not isinstance(text, str)):
-            from rich.console import Console
             from rich.text import Text
 
             styled = Text(plain, style=style) if isinstance(text, str) else text
-            console = Console(file=self._stream, highlight=False)
-            console.print(styled, soft_wrap=True, end=end, markup=False)
+            self._console.print(styled, soft_wrap=True, end=end, markup=False)
         else:
             self._stream.write(plain + end)
         self._stream.flush()

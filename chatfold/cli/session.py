@@ -42,7 +42,7 @@ class Session:
         self._portal = portal
         self.engine = engine
         self.chat = ""
-        self._items: queue.SimpleQueue[StreamItem | BaseException] = queue.SimpleQueue()
+        self._items: queue.SimpleQueue[StreamItem | BaseException | None] = queue.SimpleQueue()
 
     def call(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something in the engine's thread and wait for it."""
@@ -64,10 +64,19 @@ class Session:
         except Exception as error:  # noqa: BLE001 -- it is raised again in the thread that waits
             self._items.put(error)
 
-    def follow(self, version: int) -> Iterator[StreamItem]:
-        """Yield what happens, until nothing more is owed after ``version``."""
+    def follow(self, version: int, interrupting: Callable[[], None] | None = None) -> Iterator[StreamItem]:
+        """Yield what happens, until nothing more is owed after ``version``.
+
+        Args:
+            version: Where the turn was when it was asked for.
+            interrupting: Called when Ctrl-C has asked for the turn's end (see ``interruptible``).
+        """
         while True:
             item = self._items.get()
+            if item is None:
+                if interrupting is not None:
+                    interrupting()
+                continue
             if isinstance(item, BaseException):
                 raise item
             yield item
@@ -81,12 +90,8 @@ class Session:
         return self.call(self.engine.state, self.chat)
 
     @contextmanager
-    def interruptible(self, said: Callable[[str], None]) -> Iterator[None]:
-        """While this lasts, Ctrl-C interrupts the turn, and a second one leaves.
-
-        Args:
-            said: Told what happened, for the user.
-        """
+    def interruptible(self) -> Iterator[None]:
+        """While this lasts, Ctrl-C interrupts the turn, and a second one leaves."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -97,7 +102,8 @@ class Session:
             if asked:
                 raise KeyboardInterrupt
             asked = True
-            said("interrupting; press Ctrl-C again to leave")
+            # Nothing is written here: the signal may have come in the middle of a write.
+            self._items.put(None)
             self._portal.start_task_soon(self._interrupt)
 
         before = signal.signal(signal.SIGINT, on_interrupt)

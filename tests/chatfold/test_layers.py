@@ -141,7 +141,7 @@ def test_a_plain_module_and_a_folder_hide_ours_too(machine: Machine, tmp_path: P
 def test_the_command_line_checks_before_it_loads_anything(machine: Machine, tmp_path: Path) -> None:
     file = foreign(tmp_path / "application", "events")
     machine.path.append(tmp_path / "application")
-    error = machine.first_use(use="import chatfold.cli.main")
+    error = machine.first_use(use="from chatfold.cli.main import application; application()")
     assert error is not None
     assert error[3] == str(file)
 
