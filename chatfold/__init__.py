@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from events.content import Content
     from events.digest import verify_chain
     from events.envelope import Recorded
-    from events.errors import InvalidValue
+    from events.errors import ContentUnavailable, DigestMismatch, InvalidValue, LogFileError
     from events.logfile import LogFile
     from events.messages import Message
     from events.parts import FilePart, TextPart
@@ -98,10 +98,13 @@ __all__ = [
     # Errors
     "ActionStale",
     "ChatNotFound",
+    "ContentUnavailable",
+    "DigestMismatch",
     "GenerationError",
     "IdempotencyConflict",
     "InvalidValue",
     "LayerImportError",
+    "LogFileError",
     "QueueFull",
     "Refusal",
     "StoreError",
@@ -157,6 +160,9 @@ _HOMES: Final = {
     "GenerationError": "generation.errors",
     "IdempotencyConflict": "chatstate.errors",
     "InvalidValue": "events.errors",
+    "ContentUnavailable": "events.errors",
+    "DigestMismatch": "events.errors",
+    "LogFileError": "events.errors",
     "LayerImportError": "chatfold._layers",
     "QueueFull": "chatstate.errors",
     "Refusal": "chatstate.errors",

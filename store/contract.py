@@ -128,8 +128,8 @@ class CommandRecord(Struct, frozen=True):
 class DueChat(Struct, frozen=True):
     """A chat that wants a worker.
 
-    ``pending``: acquire it; ``takeover``: its holder is dead; ``interruption``: the same, and the turn must be brought to
-    an end, whatever the worker's capacity; ``expired``: let its action expire.
+    ``pending``: acquire it; ``takeover``: its holder is dead; ``interruption``: the same, and the turn must be brought
+    to an end, whatever the worker's capacity; ``expired``: let its action expire.
     """
 
     chat: ChatId

@@ -63,11 +63,3 @@ def test_on_postgres_with_a_real_providers_wire(postgres_database: Callable[[], 
     assert "waiting, owed: True, interrupted: True" in said
     assert "And so it ended." in said
     assert "by D2: require_action" in said
-
-
-def test_what_the_page_shows_is_what_it_prints(tmp_path: Path) -> None:
-    said = " ".join(run(tmp_path).split())
-    shown = [block.text for block in read(ROOT / "docs" / "quickstart.md").blocks if block.language == "text"]
-    assert len(shown) == 3
-    for text in shown:
-        assert " ".join(text.removesuffix("  ...\n").split()) in said, text

@@ -199,7 +199,7 @@ async def _check_cursors(scene: Scene, chat: str, items: list[StreamItem]) -> No
         if not wanted:
             continue
         seen: list[StreamItem] = []
-        async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, cursor)) as stream:  # type: ignore[type-var]
+        async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, cursor)) as stream:
             async for item in stream:
                 seen.append(item)
                 if isinstance(item, EventItem) and item.recorded.version == last:

@@ -45,10 +45,7 @@ class Stage:
         if worker is None:
             return
         async with asyncio.timeout(PATIENCE), self.scene.store.subscribe() as hints:
-            while True:
-                with worker.taking(ChatId("nobody's")) as may_take:
-                    if may_take:
-                        return
+            while not worker.may_take(ChatId("nobody's")):
                 try:
                     async with asyncio.timeout(SETTINGS.poll):
                         await anext(hints)

@@ -16,7 +16,7 @@ def test_statuses_that_are_equal_but_other_objects_give_the_same_bytes() -> None
     chat.all([b.create(), c.Interrupt()])
     assert chat.control.status == "waiting"
     read = [
-        replace(recorded, envelope=replace(recorded.envelope, dest="".join(list(recorded.envelope.dest))))  # type: ignore[arg-type]
+        replace(recorded, envelope=replace(recorded.envelope, dest="".join(list(recorded.envelope.dest))))
         for recorded in chat.log
     ]
     assert read[-1].envelope.dest is not chat.log[-1].envelope.dest

@@ -1,6 +1,7 @@
 """The documentation is true: its code runs, its links lead somewhere, its generated pages are fresh.
 
-Of every page in README.md and docs/: the `python` blocks run in one process, in order; the `sh` blocks run in one shell
+Of every page in README.md and docs/: the `python` blocks run in one process, in order, and a `text` block right after
+one shows lines that it prints (a line `...` stands for what is left out); the `sh` blocks run in one shell
 with this environment's programs first; `toml` blocks parse, and those under a heading that speaks of settings are taken
 by chatfold's settings. Left out of the shell are lines that install or fetch, and of `make` lines only the target is
 checked: a test cannot run the test.
@@ -14,6 +15,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -72,17 +75,41 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def run(command: list[str], said: str, environment: dict[str, str], folder: Path) -> None:
+def run(command: list[str], said: str, environment: dict[str, str], folder: Path) -> str:
     done = subprocess.run(
         command, input=said, capture_output=True, text=True, check=False, cwd=folder, env=environment, timeout=100
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=page_id)
 def test_python_blocks_run(page: Page, environment: dict[str, str], tmp_path: Path) -> None:
     code = [(shown(page.file), block.line, block.text) for block in blocks(page, "python")]
-    run([sys.executable, "-c", RUN_PYTHON, str(ROOT)], json.dumps(code), environment, tmp_path / "here")
+    printed = run([sys.executable, "-c", RUN_PYTHON, str(ROOT)], json.dumps(code), environment, tmp_path / "here")
+    lines = printed.splitlines()
+    for output in outputs(page):
+        missing = [part for part in pieces(output.text.splitlines()) if not holds(lines, part)]
+        assert not missing, f"{page_id(page)}:{output.line}: not printed: {missing}\nbut\n{printed}"
+
+
+def outputs(page: Page) -> list[Block]:
+    """The blocks that show what the `python` block right before them prints."""
+    pairs = zip(page.blocks, page.blocks[1:], strict=False)
+    return [after for before, after in pairs if (before.language, after.language) == ("python", "text")]
+
+
+def pieces(shown: list[str]) -> Iterator[list[str]]:
+    """Cut what is shown at lines that say that something is left out."""
+    for left_out, lines in groupby(shown, lambda line: line.strip() == "..."):
+        if not left_out:
+            yield list(lines)
+
+
+def holds(printed: list[str], piece: list[str]) -> bool:
+    """Whether some lines were printed one after the other; blanks at the ends of lines do not count."""
+    wanted = "\n".join(line.strip() for line in piece)
+    return wanted in "\n".join(line.strip() for line in printed)
 
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=page_id)

@@ -98,7 +98,7 @@ def calls(*names: str) -> Turn:
 async def until(fact: Callable[[], bool]) -> None:
     """Let the loop run until something in this process holds."""
     async with asyncio.timeout(PATIENCE):
-        while not fact():
+        while not fact():  # noqa: ASYNC110 - whatever the fact is, it has no event of its own
             await asyncio.sleep(0.001)
 
 
@@ -130,7 +130,7 @@ def _shown(message: Message) -> str:
             case ToolCallPart():
                 shown.append(f"call {part.name}")
             case ToolResultPart():
-                shown.append(f"result {part.reason or part.output.value}")
+                shown.append(f"result {part.reason or (part.output and part.output.value)}")
             case _:
                 shown.append(type(part).__name__)
     return f"{message.role}: {' + '.join(shown)}" + (" (interrupted)" if message.interrupted else "")

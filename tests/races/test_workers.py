@@ -60,7 +60,10 @@ async def test_a_lost_lease_is_left_behind_and_the_worker_comes_back_under_a_new
     assert old not in actors
     assert texts(state) == ["user: Hello", "assistant: Whole."]
     taken = [r.event for r in log if r.event.type == "acquired"]
-    assert [(getattr(event, "epoch", 0), getattr(event, "takeover", None)) for event in taken] == [(1, False), (2, True)]
+    assert [(getattr(event, "epoch", 0), getattr(event, "takeover", None)) for event in taken] == [
+        (1, False),
+        (2, True),
+    ]
 
 
 async def test_nothing_is_written_under_a_lost_lease_by_a_plan_that_runs_again(any_base: Store) -> None:
