@@ -301,13 +301,14 @@ class RecordPolicy(Command, frozen=True, kw_only=True):
 
 
 class StartAttempt(Command, frozen=True, kw_only=True):
-    """Start an effect; ``calls`` are those that it runs."""
+    """Start an effect; ``calls`` are those that it runs. ``cut`` is what an attempt cost that an edit cut before."""
 
     trigger = "start_attempt"
     fence: Fence
     kind: AttemptKind
     decision: Decision
     calls: tuple[CallKey, ...] = ()
+    cut: AttemptReport | None = None
 
 
 class RecordToolResult(Command, frozen=True, kw_only=True):

@@ -261,6 +261,7 @@ def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
     control = draft.control
+    _spend(control, event.cut)
     control.attempt = event.attempt
     control.model_attempts += event.kind in ("generate", "compact")
     control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)

@@ -298,6 +298,7 @@ class AttemptStarted(EventBase, frozen=True, kw_only=True):
     kind: AttemptKind
     decision: Decision
     calls: tuple[CallKey, ...] = ()
+    cut: AttemptReport | None = None
 
 
 class ToolResultRecorded(EventBase, frozen=True, kw_only=True):

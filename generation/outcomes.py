@@ -46,6 +46,11 @@ class Answered:
         message = self._message(message_id(run.state.control.version + 1, place))
         run.do(c.FinishInterruption(fence=fence, message=message, report=self._report(message)))
 
+    @property
+    def report(self) -> AttemptReport:
+        """What the answer cost, for a chat that does not wait for it any more."""
+        return AttemptReport(step=self.step, request=self.request)
+
     def _message(self, identity: MessageId) -> Message | None:
         parts = self.parts(identity)
         if not parts:
@@ -53,7 +58,7 @@ class Answered:
         return Message(role="assistant", parts=parts, step=self.step, interrupted=self.interrupted)
 
     def _report(self, message: Message | None) -> AttemptReport:
-        return AttemptReport(step=None if message is not None else self.step, request=self.request)
+        return AttemptReport(request=self.request) if message is not None else self.report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,8 +97,9 @@ def settle(hold: Hold, task: Task | None, outcome: Outcome | None) -> Plan:
     def plan(run: PlanRun) -> None:
         if not hold.holds(run.state.control):
             return
-        _record(run, task, outcome)
-        advance(run, hold, ended=task, report=getattr(outcome, "report", None))
+        recorded = _record(run, task, outcome)
+        # What an attempt cost is told once: by its own outcome, or by the next event of this worker that can.
+        advance(run, hold, ended=task, report=None if recorded else getattr(outcome, "report", None))
 
     return plan
 
@@ -113,10 +114,12 @@ def note(hold: Hold, task: Task, outcome: Outcome) -> Plan:
     return plan
 
 
-def _record(run: PlanRun, task: Task | None, outcome: Outcome | None) -> None:
-    control = run.state.control
+def _record(run: PlanRun, task: Task | None, outcome: Outcome | None) -> bool:
+    """Record an outcome that the chat still waits for; returns whether that gave an event."""
+    control, before = run.state.control, len(run.recorded)
     if task is not None and outcome is not None and task.current(control):
         (outcome.keep if control.interrupting else outcome.record)(run, _fence(control))
+    return len(run.recorded) > before
 
 
 def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, report: AttemptReport | None = None) -> None:
@@ -126,19 +129,17 @@ def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, report: Atte
         run: The plan's run.
         hold: The worker's hold.
         ended: The attempt whose effect has ended; where nothing of it was recorded it does not count as under way.
-        report: What that attempt cost, for the release of a chat that keeps nothing else of it.
+        report: What that attempt cost, where nothing else of it was recorded (an edit cut it, the worker stops).
     """
     while hold.holds(run.state.control):
         control = run.state.control
         if control.interrupting:
-            run.do(c.FinishInterruption(fence=_fence(control)), hold.actor)
-            continue
-        left_over = ended is not None and ended.current(control)
-        if control.running is not None and not left_over:
+            run.do(c.FinishInterruption(fence=_fence(control), report=report), hold.actor)
+        elif control.running is not None and not (ended is not None and ended.current(control)):
             return
-        if _may_start(run, hold, report if left_over else None):
-            _carry_out(run, hold)
-        ended = None
+        elif _may_start(run, hold, report):
+            _carry_out(run, hold, report)
+        ended = report = None
 
 
 def _may_start(run: PlanRun, hold: Hold, report: AttemptReport | None) -> bool:
@@ -151,32 +152,32 @@ def _may_start(run: PlanRun, hold: Hold, report: AttemptReport | None) -> bool:
         run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=report), hold.actor)
         return False
     if control.takeovers >= TAKEOVER_LIMIT:
-        run.do(c.FailTurn(fence=fence, error=worker_lost()), hold.actor)
+        run.do(c.FailTurn(fence=fence, error=worker_lost(), report=report), hold.actor)
         return False
     if control.policy != held.digest:
         run.do(c.RecordPolicy(fence=fence, policy=held.policy, digest=held.digest), hold.actor)
     return True
 
 
-def _carry_out(run: PlanRun, hold: Hold) -> None:
+def _carry_out(run: PlanRun, hold: Hold, report: AttemptReport | None) -> None:
     held = hold.policy_for(run.state.control)
     if held is None:  # pragma: no cover - _may_start has just seen it
         return
     decision = decide_generation_action(run.state, held.policy)
-    run.do(_command(decision, _fence(run.state.control), held), hold.actor)
+    run.do(_command(decision, _fence(run.state.control), held, report), hold.actor)
 
 
-def _command(decision: GenerationDecision, fence: c.Fence, held: Held) -> c.AnyCommand:
+def _command(decision: GenerationDecision, fence: c.Fence, held: Held, report: AttemptReport | None) -> c.AnyCommand:
     record = decision.record
     match decision:
         case RunTools(calls=calls):
-            return c.StartAttempt(fence=fence, kind="tools", decision=record, calls=calls)
+            return c.StartAttempt(fence=fence, kind="tools", decision=record, calls=calls, cut=report)
         case Generate():
-            return c.StartAttempt(fence=fence, kind="generate", decision=record)
+            return c.StartAttempt(fence=fence, kind="generate", decision=record, cut=report)
         case Compact():
-            return c.StartAttempt(fence=fence, kind="compact", decision=record)
+            return c.StartAttempt(fence=fence, kind="compact", decision=record, cut=report)
         case CollectContext():
-            return c.StartAttempt(fence=fence, kind="context", decision=record)
+            return c.StartAttempt(fence=fence, kind="context", decision=record, cut=report)
         case AskClient(budget=budget):
             policy = held.policy
             return c.RequireAction(
@@ -187,9 +188,11 @@ def _command(decision: GenerationDecision, fence: c.Fence, held: Held) -> c.AnyC
                 budget=budget,
             )
         case Finish(cause=cause):
-            return c.FinishTurn(fence=fence, cause=cause, decision=record)
+            return c.FinishTurn(fence=fence, cause=cause, decision=record, report=report)
         case Fail(kind=kind, message=message):
-            return c.FailTurn(fence=fence, error=ErrorInfo(kind=kind, message=Content(message)), decision=record)
+            return c.FailTurn(
+                fence=fence, error=ErrorInfo(kind=kind, message=Content(message)), decision=record, report=report
+            )
         case _:
             assert_never(decision)
 

@@ -60,7 +60,11 @@ def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
     if stray:
         ctx.not_allowed(f"calls {', '.join(stray)} are not open, have a result, or wait for approval")
     return v.AttemptStarted(
-        attempt=ctx.control.attempt + 1, kind=command.kind, decision=command.decision, calls=command.calls
+        attempt=ctx.control.attempt + 1,
+        kind=command.kind,
+        decision=command.decision,
+        calls=command.calls,
+        cut=command.cut,
     )
 
 

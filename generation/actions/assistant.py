@@ -49,7 +49,7 @@ def _cancelled(call: ModelCall) -> Outcome | None:
     match call.attempt.scope.cause:
         case Cause.USER_INTERRUPT:
             return _answer(call, interrupted=True)
-        case Cause.SHUTDOWN:
+        case Cause.SHUTDOWN | Cause.HISTORY_CHANGED:
             return Stopped(report=call.report())
         case _:
             return None

@@ -51,7 +51,7 @@ async def compact(attempt: Attempt) -> Outcome:
     except ProviderError as error:
         return attempt.failed(error.error, call.report())
     except asyncio.CancelledError:
-        if attempt.scope.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN):
+        if attempt.scope.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN, Cause.HISTORY_CHANGED):
             return Stopped(report=call.report())
         raise
 

@@ -84,7 +84,9 @@ EVENTS: Final[dict[str, v.Event]] = {
         ),
         v.Released(reason="shutdown", unknown=UNKNOWN, report=REPORT),
         v.PolicyRecorded(digest="a" * 64, policy=POLICY),
-        v.AttemptStarted(attempt=2, kind="tools", decision=DECISION, calls=(CallKey("4.0.2"), CallKey("4.0.3"))),
+        v.AttemptStarted(
+            attempt=2, kind="tools", decision=DECISION, calls=(CallKey("4.0.2"), CallKey("4.0.3")), cut=REPORT
+        ),
         v.ToolResultRecorded(attempt=2, result=RESULT),
         v.StepCommitted(**EFFECTS, attempt=2, report=REPORT),
         v.CompactionCommitted(**EFFECTS, attempt=3, manual=True, context_tokens=4_000, report=REPORT),
