@@ -46,9 +46,8 @@ class Stage:
             return
         async with asyncio.timeout(PATIENCE), self.scene.store.subscribe() as hints:
             while True:
-                with worker.taking(ChatId("nobody's")) as may_take:
-                    if may_take:
-                        return
+                if worker.may_take(ChatId("nobody's")):
+                    return
                 try:
                     async with asyncio.timeout(SETTINGS.poll):
                         await anext(hints)

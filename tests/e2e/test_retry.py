@@ -28,7 +28,11 @@ async def test_429_waits_as_long_as_asked(place: Place) -> None:
 
 
 async def test_cut_stream_is_tried_again(place: Place) -> None:
-    script: list[Reply] = [Answer("An answer that is cut in its middle.", cut_after=2), Drop(), Answer("A whole answer.")]
+    script: list[Reply] = [
+        Answer("An answer that is cut in its middle.", cut_after=2),
+        Drop(),
+        Answer("A whole answer."),
+    ]
     async with stage(place, script) as scene:
         chat = await scene.start("Hello")
         state = await scene.settled(chat)
