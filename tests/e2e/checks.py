@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from events.state import ChatState
 from events.transcript import Messages
 from events.vocabulary import AttemptStarted, InterruptionFinished, StepCommitted
 from generation.cursor import Cursor
-from generation.parts import LiveReasoning, LiveText
+from generation.parts import LivePart, LiveReasoning, LiveText
 from store import Store
 from store.append import header_of
 from tests.e2e.kit import PATIENCE, KeepingJournal, Scene
@@ -191,17 +192,32 @@ def _committed(message: Message, kind: type[TextPart | ReasoningPart]) -> list[s
 
 
 async def _check_cursors(scene: Scene, chat: str, items: list[StreamItem]) -> None:
-    """From each cursor that was given, the stream goes on with the events that follow it."""
+    """From each cursor that was given, the stream goes on with what followed it; parts are there while they are kept."""
     last = max(item.recorded.version for item in items if isinstance(item, EventItem))
-    for cursor in dict.fromkeys(item.cursor for item in items):
-        position = Cursor.parse(cursor)
-        wanted = list(range(position.version + 1, last + 1))
-        if not wanted:
+    for place, given in enumerate(items):
+        if place + 1 < len(items) and items[place + 1].cursor == given.cursor:
+            continue  # a preview was taken back: the position is the same
+        position = Cursor.parse(given.cursor)
+        if position.version == last:
             continue
         seen: list[StreamItem] = []
-        async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, cursor)) as stream:
+        async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, given.cursor)) as stream:
             async for item in stream:
                 seen.append(item)
                 if isinstance(item, EventItem) and item.recorded.version == last:
                     break
-        assert [item.recorded.version for item in seen if isinstance(item, EventItem)] == wanted
+        versions = [item.recorded.version for item in seen if isinstance(item, EventItem)]
+        assert versions == list(range(position.version + 1, last + 1))
+        if isinstance(given, PartItem) and not isinstance(seen[0], PreviewReset):
+            assert _parts_ahead(seen) == _parts_ahead(items[place + 1 :])
+
+
+def _parts_ahead(items: list[StreamItem]) -> list[LivePart]:
+    """Return the parts before the attempt ends; where among its other events they stand is not told again."""
+    under_way = takewhile(lambda item: not _ends(item), items)
+    return [item.part for item in under_way if isinstance(item, PartItem)]
+
+
+def _ends(item: StreamItem) -> bool:
+    ended = isinstance(item, EventItem) and isinstance(item.recorded.event, StepCommitted | InterruptionFinished)
+    return ended or isinstance(item, PreviewReset)

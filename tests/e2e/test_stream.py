@@ -1,0 +1,43 @@
+"""The stream of a chat that is being answered: joined late, left and taken up again."""
+
+import asyncio
+from contextlib import aclosing
+
+from chatfold.stream import EventItem, PartItem
+from chatfold.testing.servers import Answer, Gate
+from events.vocabulary import StepCommitted
+from generation.parts import LiveText
+from tests.e2e.checks import check
+from tests.e2e.kit import PATIENCE, Place, Scene, stage
+
+LONG = "An answer in several pieces, and with an end."
+
+
+async def _text_until_commit(scene: Scene, chat: str, cursor: str | None) -> str:
+    text = ""
+    async with asyncio.timeout(PATIENCE), aclosing(scene.engine.stream(chat, cursor)) as stream:
+        async for item in stream:
+            match item:
+                case PartItem(part=LiveText() as part):
+                    text += part.text
+                case EventItem() if isinstance(item.recorded.event, StepCommitted):
+                    return text
+                case _:
+                    continue
+    raise AssertionError
+
+
+async def test_stream_joined_late_and_taken_up_again(place: Place) -> None:
+    gate = Gate()
+    async with stage(place, [Answer(LONG, gate=gate, gate_after=3)]) as scene:
+        chat = await scene.start("Hello")
+        await gate.reached()
+        watcher = scene.watchers[chat]
+        await watcher.until(lambda items: sum(isinstance(item, PartItem) for item in items) == 3)
+        parts = [item for item in watcher.items if isinstance(item, PartItem)]
+        cursors = [None, watcher.items[0].cursor, parts[0].cursor, parts[2].cursor]
+        readers = [asyncio.create_task(_text_until_commit(scene, chat, cursor)) for cursor in cursors]
+        gate.release()
+        assert await asyncio.gather(*readers) == [LONG, LONG, LONG[8:], LONG[24:]]
+        await scene.settled(chat)
+        await check(scene, chat)
