@@ -72,7 +72,7 @@ def _message(typed: str | None) -> str | None:
     """Return the message: what was typed, or for ``-`` what stdin holds."""
     if typed is None:
         return None
-    text = as_text(sys.stdin.read() if typed == "-" else typed)
+    text = as_text(sys.stdin.buffer.read() if typed == "-" else typed)
     if not text.strip():
         raise UsageProblem("the message is blank")
     return text

@@ -10,9 +10,10 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from typer.testing import CliRunner
@@ -28,6 +29,7 @@ from tests.meta.source import ROOT
 
 PROGRAM: Final = (sys.executable, "-c", "from chatfold.cli.main import main; main()")
 PATIENCE: Final = 30.0
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     }
 
 
-def process(folder: Path, *arguments: str, stdin: bytes = b"", **env: str) -> Ended:
+def process(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] = NOTHING) -> Ended:
     """Run a command as a process, to its end."""
     done = subprocess.run(
         [*PROGRAM, *arguments],

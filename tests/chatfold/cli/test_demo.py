@@ -46,7 +46,7 @@ def test_it_shows_all_that_it_promises(shown: Ended) -> None:
 def test_its_timeline_is_that_of_the_file_it_keeps(shown: Ended, url: str, cli: Cli) -> None:
     again = cli.ok("replay", "demo", "--db", url).out
     assert again in shown.out
-    assert cli.ok("verify", "--all", "--db", url)
+    cli.ok("verify", "--all", "--db", url)
     lines = cli.ok("replay", "demo", "--db", url, "--json").lines
     events = [line["event"] for line in lines]
     assert {"tool_result_recorded", "action_required", "results_submitted", "turn_interrupted", "turn_resumed"} < set(

@@ -40,8 +40,9 @@ finally:
 
 
 @pytest.fixture
-def application(tmp_path: Path) -> Path:
-    """A folder with an application's agents."""
+def application(tmp_path: Path, template: Path) -> Path:
+    """A folder with an application's agents, and a database."""
+    (tmp_path / "chats.db").write_bytes(template.read_bytes())
     (tmp_path / "application.py").write_text(AGENTS)
     return tmp_path
 
@@ -57,22 +58,20 @@ def log_of(folder: Path, chat: str) -> list[Recorded]:
 
 
 def test_help_is_quick_and_loads_little(tmp_path: Path) -> None:
-    seconds = []
-    for _ in range(4):
+    def take() -> tuple[float, subprocess.CompletedProcess[str]]:
         begin = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-c", LOADED, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment(tmp_path),
-        )
-        seconds.append(time.perf_counter() - begin)
+        command = [sys.executable, "-c", LOADED, "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(tmp_path))
+        return time.perf_counter() - begin, done
+
+    # The best of five: a busy machine makes a start slow, nothing makes it fast.
+    taken = [take() for _ in range(5)]
+    done = taken[0][1]
     loaded = set(done.stderr.split())
     assert "typer" in loaded
     assert not loaded & {*HEAVY, "events", "chatstate", "store", "generation", "rich"}
     assert done.stdout.startswith("Usage: chatfold")
-    assert min(seconds) < 0.5, seconds
+    assert min(seconds for seconds, _ in taken) < 0.5
 
 
 def test_reading_a_file_loads_no_database(tmp_path: Path, cli: Cli) -> None:
@@ -90,7 +89,7 @@ def test_reading_a_file_loads_no_database(tmp_path: Path, cli: Cli) -> None:
 def test_a_foreign_layer_is_said_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "__init__.py").write_text("raise SystemExit('the foreign package ran')\n")
-    done = process(tmp_path, "list", PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
+    done = process(tmp_path, "list", env={"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])})
     assert done.code == 1
     assert done.err.startswith("chatfold: chatfold needs its own package 'events'")
     assert done.err.count("\n") == 1
@@ -128,18 +127,18 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path, template: Path) -> None:
 @pytest.mark.parametrize("encoding", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii:strict"}])
 def test_any_locale_can_say_it(tmp_path: Path, encoding: dict[str, str]) -> None:
     said = "Grüße, 漢字 😀"
-    done = process(tmp_path, "chat", said, "--chat", "c", **encoding)
+    done = process(tmp_path, "chat", said, "--chat", "c", env=encoding)
     assert done.code == 0, done.err
     assert "You said: Gr\\xfc\\xdfe, \\u6f22\\u5b57 \\U0001f600" in done.out
-    again = process(tmp_path, "chat", "-c", "c", "-", stdin=said.encode(), **encoding)
+    again = process(tmp_path, "chat", "-c", "c", "-", stdin=said.encode(), env=encoding)
     assert again.code == 0, again.err
-    line = process(tmp_path, "show", "c", "--json", **encoding).out
+    line = process(tmp_path, "show", "c", "--json", env=encoding).out
     assert line.count(f'"{said}"') == 2
-    assert process(tmp_path, "verify", "c", **encoding).code == 0
+    assert process(tmp_path, "verify", "c", env=encoding).code == 0
 
 
 def test_input_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    done = process(tmp_path, "chat", "-", stdin=b"\xff\xfe", PYTHONIOENCODING="utf-8:surrogateescape")
+    done = process(tmp_path, "chat", "-", stdin=b"\xff\xfe", env={"PYTHONIOENCODING": "utf-8:surrogateescape"})
     assert (done.code, done.err) == (2, "chatfold: the input is not UTF-8\n")
 
 

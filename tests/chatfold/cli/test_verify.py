@@ -96,7 +96,7 @@ def test_events_behind_the_header_are_found(chats: Cli) -> None:
 
 def test_a_missing_large_content_is_found(cli: Cli) -> None:
     cli.ok("chat", "-", "--chat", "large", stdin="x" * 40_000)
-    assert cli.ok("verify", "large")
+    cli.ok("verify", "large")
     cli.change("DELETE FROM blobs")
     done = cli.run("verify", "large", "--json")
     assert done.code == 1
