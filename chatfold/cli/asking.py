@@ -143,22 +143,22 @@ def read_line(talk: Channel) -> Callable[[str], str]:
     def plain(prompt: str) -> str:
         if sys.stdin.isatty():
             talk.put(prompt)
-        line = sys.stdin.readline()
+        line = sys.stdin.buffer.readline()
         if not line:
             raise EOFError
-        return as_text(line.rstrip("\r\n"))
+        return as_text(line).rstrip("\r\n")
 
     return plain
 
 
-def as_text(given: str) -> str:
+def as_text(given: str | bytes) -> str:
     """Return what was typed as text, also where the locale took its UTF-8 for something else.
 
     Raises:
         UsageProblem: It is not UTF-8.
     """
     try:
-        return given.encode("utf-8", "surrogateescape").decode()
+        return (given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given).decode()
     except UnicodeError:
         raise UsageProblem("the input is not UTF-8") from None
 

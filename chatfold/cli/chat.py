@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from chatfold.cli.agents import load_agents
 from chatfold.cli.asking import as_json, as_text, ask, hand_in, questions, read_line
-from chatfold.cli.guard import FAILED, Failure, UsageProblem
+from chatfold.cli.guard import FAILED, INTERRUPTED, Failure, UsageProblem
 from chatfold.cli.live import JsonPrinter, Printer, TextPrinter
 from chatfold.cli.output import Out
 from chatfold.cli.places import load_settings, store_url
@@ -48,7 +48,7 @@ def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str |
         UsageProblem: An agent or a message is missing.
         UnknownModel: There is no such model.
         MissingExtra: Its SDK is not installed.
-        typer.Exit: With 1, where the last turn failed.
+        typer.Exit: With 1, where the last turn failed; with 130, where Ctrl-C ended the only one.
     """
     settings = load_settings(db, log_level, base_url=base_url)
     given = _message(options.message)
@@ -62,6 +62,8 @@ def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str |
     with running(engine) as session:
         talk = _Talk(out, session, options, agents, reference, interactive=interactive)
         talk.run(given)
+    if talk.interrupted and not interactive:
+        raise typer.Exit(INTERRUPTED)
     if talk.failed:
         raise typer.Exit(FAILED)
 
@@ -70,7 +72,7 @@ def _message(typed: str | None) -> str | None:
     """Return the message: what was typed, or for ``-`` what stdin holds."""
     if typed is None:
         return None
-    text = as_text(sys.stdin.read() if typed == "-" else typed)
+    text = as_text(sys.stdin.buffer.read() if typed == "-" else typed)
     if not text.strip():
         raise UsageProblem("the message is blank")
     return text
@@ -108,6 +110,7 @@ class _Talk:
         interactive: bool,
     ) -> None:
         self.failed = False
+        self.interrupted = False
         self._out = out
         self._session = session
         self._options = options
@@ -226,6 +229,7 @@ class _Talk:
         self._watch(version)
 
     def _interrupting(self) -> None:
+        self.interrupted = True
         self._printer.note("interrupting; Ctrl-C once more leaves")
 
 

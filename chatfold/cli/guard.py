@@ -148,6 +148,7 @@ _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
     "events.errors.InvalidValue": _plain(USAGE),
     "events.errors.EventsError": _plain(FAILED),
     "generation.errors.UnknownModel": _plain(USAGE),
+    "generation.errors.UnknownAgent": _plain(USAGE),
     "generation.errors.GenerationError": _plain(FAILED),
     "pydantic_core._pydantic_core.ValidationError": _setting,
     "tomllib.TOMLDecodeError": _plain(USAGE, " (in the file of settings)"),

@@ -162,6 +162,8 @@ class TextPrinter:
             self._void()
         if isinstance(event, TurnFinished | InterruptionFinished):
             self.pause()
+            if isinstance(event, InterruptionFinished) and not event.added:
+                self.note("[interrupted]")
             if event.promoted:
                 self.note("[the queued message's turn]")
 

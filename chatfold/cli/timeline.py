@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 NOTE_WIDTH: Final = 72
 
+WIDE: Final = 140
+"""Columns that a timeline with everything on one line wants."""
+
 _STATUS_STYLE: Final = {
     "pending": "yellow",
     "running": "cyan",
@@ -98,22 +101,27 @@ def print_timeline(channel: Channel, lines: Iterable[EventLine]) -> None:
 def _laid_out(line: EventLine, width: int | None) -> Text:
     from rich.text import Text
 
-    decided = f"{line.rule} {line.action}" if line.rule is not None else ""
+    # Where columns do not fit, the time goes without its date, and what the event was about gets a line of its own.
+    narrow = width is not None and width < WIDE
     source = _with_state(line.source, line.state_before)
     dest = _with_state(line.dest, line.state_after)
     text = Text()
     text.append(f"{line.version:>4}  ", "bold")
-    text.append(f"{time_of(line.recorded_at)}  ", "dim")
-    text.append(f"{line.event:<24}  ")
-    text.append(f"{source:>18} -> ", "dim")
-    text.append(f"{dest:<18}", _STATUS_STYLE.get(line.dest, ""))
-    narrow = width is not None and width < len(text) + 40
-    rest = [(decided, "bold yellow"), (line.note, "")]
-    for part, style in rest:
-        if not part:
-            continue
-        text.append("\n      " if narrow else "  ")
-        text.append(part, style)
+    text.append(f"{time_of(line.recorded_at)[11 if narrow else 0 :]}  ", "dim")
+    text.append(line.event if narrow else f"{line.event:<25}")
+    text.append("  " if narrow else "")
+    text.append(source if narrow else f"{source:>18}", "dim")
+    text.append(" -> ", "dim")
+    text.append(dest if narrow else f"{dest:<18}", _STATUS_STYLE.get(line.dest, ""))
+    between = "\n      " if narrow else "  "
+    for part, style in (
+        (f"{line.rule} {line.action}" if line.rule is not None else "", "bold yellow"),
+        (line.note, ""),
+    ):
+        if part:
+            text.append(between)
+            text.append(part, style)
+            between = "  "
     text.rstrip()
     return text
 

@@ -1,0 +1,171 @@
+"""`list`, `show`, `replay` and `graph`: what they show of stored chats and of log files, old ones too."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chatfold.cli.output import one_line, printable
+from chatfold.cli.places import is_file
+from chatfold.cli.timeline import time_of
+from tests.chatfold.cli.kit import Cli
+from tests.meta.source import ROOT
+
+GOLDEN = sorted((ROOT / "tests" / "golden" / "v0.1" / "logs").glob("*.jsonl"))
+
+
+def test_list_shows_the_newest_change_first_and_filters(chats: Cli) -> None:
+    lines = chats.ok("list", "--json").lines
+    assert [line["chat"] for line in lines] == ["broken", "asks", "talk"]
+    assert lines[2]["title"] == "A talk"
+    assert [line["chat"] for line in chats.ok("list", "--json", "-n", "2").lines] == ["broken", "asks"]
+    some = chats.ok("list", "--json", "--status", "error", "--status", "requires_action").lines
+    assert [line["status"] for line in some] == ["error", "requires_action"]
+    assert [line["chat"] for line in chats.ok("list", "--json", "--agent", "assistant").lines] == ["talk"]
+    assert chats.ok("list", "--json", "--owner", "nobody").out == ""
+
+
+def test_list_for_people(chats: Cli) -> None:
+    done = chats.ok("list")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["broken", "asks", "talk"]
+    assert done.out.splitlines()[2].endswith("A talk")
+    nothing = chats.ok("list", "--owner", "nobody")
+    assert (nothing.out, "no chats" in nothing.err) == ("", True)
+
+
+def test_replay_tells_every_event_and_why(chats: Cli) -> None:
+    lines = chats.ok("replay", "talk", "--json").lines
+    assert [line["event"] for line in lines] == [
+        "chat_created", "acquired", "policy_recorded", "attempt_started", "step_committed", "turn_finished",
+        "message_sent", "acquired", "attempt_started", "step_committed", "turn_finished",
+    ]  # fmt: skip
+    decided = lines[3]
+    assert (decided["rule"], decided["action"], decided["source"], decided["dest"]) == (
+        "D11",
+        "generate",
+        "running",
+        "running",
+    )
+    assert (lines[0]["state_before"], lines[0]["state_after"]) == ("N", "P0")
+    shown = chats.ok("replay", "talk").out.splitlines()
+    assert len(shown) == len(lines)
+    assert shown[0].split()[:6] == ["1", *time_of(lines[0]["recorded_at"]).split(), "chat_created", "none", "->"]
+    assert shown[5].rstrip().endswith("D6 finish(complete)  complete")
+
+
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_logs_of_every_release_are_replayed(cli: Cli, file: Path) -> None:
+    lines = cli.ok("replay", str(file), "--json").lines
+    assert len(lines) == json.loads(file.read_text().partition("\n")[0])["events"]
+    assert len(cli.ok("replay", str(file)).out.splitlines()) == len(lines)
+    (state,) = cli.ok("show", str(file), "--json").lines
+    assert state["version"] == len(lines)
+    assert cli.ok("show", str(file)).out
+    assert not cli.file.exists(), "a file was read, and a database was made"
+
+
+def test_the_state_at_a_version(chats: Cli) -> None:
+    (state,) = chats.ok("replay", "talk", "--at", "5", "--json").lines
+    assert (state["version"], state["status"], state["state"]) == (5, "running", "R0")
+    assert [(each["id"], each["role"], each["parts"][0]["text"]) for each in state["messages"]] == [
+        ("1.0", "user", "First"),
+        ("5.0", "assistant", "One."),
+    ]
+    assert state["control"]["version"] == 5
+    (before,) = chats.ok("replay", "talk", "--at", "0", "--json").lines
+    assert (before["status"], before["state"], before["messages"]) == ("none", "N", [])
+    shown = chats.ok("replay", "talk", "--at", "5").out
+    assert "version   5 of 11\n" in shown
+    assert "user [1.0]\n  First\n" in shown
+    beyond = chats.run("replay", "talk", "--at", "12")
+    assert (beyond.code, beyond.err) == (2, "chatfold: talk has no version 12; its last is 11\n")
+
+
+def test_what_a_chat_asks_and_what_failed_is_shown(chats: Cli) -> None:
+    assert "asks      client_call 5.0.1, until " in chats.ok("show", "asks").out
+    assert "error     config: " in chats.ok("show", "broken").out
+
+
+def test_erased_content_is_said_to_be_erased(chats: Cli) -> None:
+    lines = chats.ok("export", "talk").out.splitlines()
+    event = json.loads(lines[1])
+    assert event["content"]
+    # As the store erases: the hash of the item takes its place.
+    from events.contentlist import erase_items
+
+    bare = lines[1].index('"content":') + len('"content":')
+    end = lines[1].index(',"digest"', bare)
+    lines[1] = lines[1][:bare] + erase_items(lines[1][bare:end].encode()).decode() + lines[1][end:]
+    log = "\n".join(lines)
+    assert "(erased, 5 B)" in chats.ok("replay", "-", stdin=log).out
+    (state,) = chats.ok("show", "-", "--json", stdin=log).lines
+    assert state["messages"][0]["parts"][0]["text"] == {"absent": "erased", "bytes": 5}
+    assert chats.ok("verify", "-", stdin=log).code == 0
+
+
+def test_stdin_is_a_file_and_names_decide(chats: Cli) -> None:
+    log = chats.ok("export", "talk").out
+    assert chats.ok("replay", "-", stdin=log).out == chats.ok("replay", "talk").out
+    Path("talk").write_text(log)
+    assert is_file("talk")
+    assert not is_file("other")
+    assert all(map(is_file, ("-", "a/b", "x.jsonl", "./other")))
+    assert not is_file("x" * 5000)
+    assert not is_file("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["replay", "nowhere"], "there is no chat nowhere; `chatfold list` shows which chats there are"),
+        (["show", "./nowhere"], "there is no file ./nowhere"),
+        (["show", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
+        (["replay", "."], "is a folder"),
+        (["list", "--db", "sqlite:///nowhere.db"], "there is no database nowhere.db; `chatfold chat` makes one"),
+        (["list", "--db", "mysql://x:secret@y/z"], "'mysql://x:***@y/z': no store of this kind"),
+    ],
+)
+def test_what_is_not_there_is_exit_code_2(chats: Cli, arguments: list[str], sentence: str) -> None:
+    if arguments[1] == ".":
+        arguments = [arguments[0], str(chats.file.parent)]
+    done = chats.run(*arguments)
+    assert done.code == 2, done
+    assert sentence in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("text", ["", "no log\n", '{"chatfold_log": 99}\n', "\xff"])
+def test_what_is_no_log_is_said_with_its_line(cli: Cli, text: str) -> None:
+    done = cli.run("replay", "-", stdin=text.encode("latin-1"))
+    assert done.code == 1
+    assert done.err.startswith("chatfold: <stdin>, line 1: ")
+
+
+def test_wrong_settings_are_named(chats: Cli) -> None:
+    done = chats.run("list", env={"CHATFOLD_POLL": "soon"})
+    assert done.code == 2
+    assert "poll: " in done.err
+    Path("chatfold.toml").write_text("pol = 1\n")
+    assert "pol: " in chats.run("list").err
+    Path("chatfold.toml").write_text("poll =\n")
+    done = chats.run("list")
+    assert (done.code, "in the file of settings" in done.err) == (2, True)
+
+
+def test_graphs(chats: Cli) -> None:
+    assert chats.ok("graph").out.startswith("stateDiagram-v2\n")
+    assert '"P0" -> "R0"' in chats.ok("graph", "--dot", "--states").out
+    way = chats.ok("graph", "talk").out
+    assert "    [*] --> pending: create\n" in way
+    assert "requires_action" not in way
+    (line,) = chats.ok("graph", "talk", "--dot", "--json").lines
+    assert line["format"] == "dot"
+    assert line["text"] == chats.ok("graph", "talk", "--dot").out
+
+
+def test_texts_are_cut_and_cleaned() -> None:
+    assert one_line("a\n b\t c", 20) == "a b c"
+    assert one_line("x" * 100, 10) == "xxxxxxx..."
+    assert printable("a\x1b\x9b\x00\u2066\r\n\tb") == "a\\x1b\\x9b\\x00\\u2066\\r\n\tb"
+    assert printable("é 漢 😀 \ud800") == "é 漢 😀 \\ud800"
+    assert time_of(10**30) == f"{10**30} us"
