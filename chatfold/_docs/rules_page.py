@@ -25,9 +25,9 @@ def render() -> str:
     lines = [
         "# The decision rules",
         "",
-        "When a worker holds a chat and nothing of it is under way, `decide_generation_action(history, policy)` says",
-        "what happens next. It is a pure function of what is in the log: history, and the recorded policy (agent,",
-        "model, limits, thresholds, tools). The rules are tried in this order, and the first one that holds is taken.",
+        "When a worker holds a chat and nothing of it is under way, `decide_generation_action(history, policy)`",
+        "says what happens next. It is a pure function of what is in the log: history, and the recorded policy (agent,",
+        "model, limits, thresholds, tools). The rules are tried in this order, and the first that holds is taken.",
         "",
         "| rule | holds when | action |",
         "| --- | --- | --- |",
