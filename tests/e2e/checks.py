@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing
 from itertools import takewhile
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,6 @@ from chatfold.stream import EventItem, PartItem, PreviewReset, StreamItem
 from chatstate.audit import audit
 from chatstate.invariants import violations
 from events.codec import decode
-from events.content import Content
 from events.contentlist import content_blobs
 from events.control import encode_control
 from events.digest import verify_chain
@@ -28,13 +26,13 @@ from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from events.reducer import fold
 from events.replay import replay
 from events.state import ChatState
-from events.transcript import Messages
 from events.vocabulary import AttemptStarted, InterruptionFinished, StepCommitted
 from generation.cursor import Cursor
 from generation.parts import LivePart, LiveReasoning, LiveText
 from store import Store
 from store.append import header_of
 from tests.e2e.kit import PATIENCE, KeepingJournal, Scene
+from tests.state_bytes import state_bytes
 
 
 async def check(scene: Scene, *chats: str) -> None:
@@ -112,23 +110,6 @@ async def _check_replay(scene: Scene, chat: str, log: list[StoredEvent], state: 
         assert state_bytes(kept) == state_bytes(fold(recorded[: kept.control.version]))
     facts = fold(decode(event, content=False) for event in again.events)
     assert encode_control(facts.control) == encode_control(state.control)
-
-
-def state_bytes(state: ChatState) -> bytes:
-    """Return a whole state as bytes, contents included."""
-    return msgspec.json.encode((state.control, state.transcript), enc_hook=_plain, order="deterministic")
-
-
-def _plain(value: object) -> Any:
-    match value:
-        case Content():
-            return {"content": value.value, "size": value.size} if value.available else {"absent": value.size}
-        case Messages():
-            return list(value)
-        case Mapping():
-            return dict(value)
-        case _:
-            raise TypeError(type(value).__name__)
 
 
 async def _check_stream(scene: Scene, chat: str, log: list[StoredEvent]) -> None:

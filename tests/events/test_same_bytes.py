@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -73,15 +74,30 @@ def test_the_surroundings_are_what_they_are_meant_to_be() -> None:
 
 
 @pytest.mark.parametrize("python", interpreters())
-def test_other_interpreters_give_the_same_bytes(python: str) -> None:
-    """With a msgspec of its own, or with this environment's where that fits."""
+def test_other_interpreters_give_the_same_bytes(python: str, tmp_path: Path) -> None:
+    """With a msgspec of its own, with this environment's where that fits, or with one fetched for it."""
     reasons = []
-    for more in ((), (SITE,)):
+    for more in ((), (SITE,), (tmp_path / "fetched",)):
+        if more == (tmp_path / "fetched",):
+            reasons.append(fetch(python, *more))
         probe = run(python, PROBE, *more)
-        reasons = (probe.stderr.strip() or "no output").splitlines()
         if probe.returncode == 0:
             done = run(python, SCRIPT, *more)
             print(f"same bytes under {probe.stdout.strip()}")
             assert (done.stdout.strip(), done.stderr) == (fingerprint(), "")
             return
-    pytest.skip(f"{python} cannot import msgspec: {reasons[-1].strip()}")
+        reasons.append((probe.stderr.strip() or "no output").splitlines()[-1].strip())
+    pytest.skip(f"{python} cannot import msgspec: {'; '.join(reasons)}")
+
+
+def fetch(python: str, folder: Path) -> str:
+    """Install this environment's version of msgspec into a folder, for another interpreter; say how that went."""
+    wanted = f"msgspec=={version('msgspec')}"
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", folder, wanted],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return f"pip exited with {done.returncode}"

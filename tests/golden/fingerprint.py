@@ -9,6 +9,7 @@ from events.control import encode_control
 from events.reducer import fold
 from tests.golden.add import samples
 from tests.golden.logs_v0_1 import LOGS
+from tests.state_bytes import state_bytes
 
 
 def fingerprint() -> str:
@@ -17,5 +18,6 @@ def fingerprint() -> str:
     for path, text in sorted(samples().items()):
         digest.update(path.name.encode() + text)
     for story in LOGS.values():
-        digest.update(encode_control(fold(decode(stored) for stored in story.stored).control))
+        state = fold(decode(stored) for stored in story.stored)
+        digest.update(encode_control(state.control) + state_bytes(state))
     return digest.hexdigest()
