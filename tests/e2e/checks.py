@@ -192,7 +192,7 @@ def _committed(message: Message, kind: type[TextPart | ReasoningPart]) -> list[s
 
 
 async def _check_cursors(scene: Scene, chat: str, items: list[StreamItem]) -> None:
-    """From each cursor that was given, the stream goes on with what followed it; parts are there while they are kept."""
+    """From each cursor that was given, the stream goes on with what followed it; parts come while they are kept."""
     last = max(item.recorded.version for item in items if isinstance(item, EventItem))
     for place, given in enumerate(items):
         if place + 1 < len(items) and items[place + 1].cursor == given.cursor:
