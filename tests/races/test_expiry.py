@@ -49,10 +49,13 @@ async def test_results_after_the_deadline_count_until_the_expiry_is_written(base
 
 async def test_results_while_the_expiry_is_written_lose(base: Store, clock: ManualClock) -> None:
     gated, stop = GatedStore(base), Stop()
-    async with asking(gated, turn("Never mind.", stop.at())) as engine:
+    async with (
+        asking(GatedStore(base), turn("Never mind.", stop.at())) as engine,
+        engine_on(gated, [], worker=False) as other,
+    ):
         action, call = await asked(engine)
         submitted = gated.hold("append", having("results_submitted"))
-        submitting = asyncio.create_task(engine.submit_tool_results(CHAT, action, {call: "blue"}))
+        submitting = asyncio.create_task(other.submit_tool_results(CHAT, action, {call: "blue"}))
         await submitted.arrived()
         clock.advance(60)
         await reached(engine, lambda state: state.control.status == "running")
