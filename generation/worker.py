@@ -86,8 +86,8 @@ class Worker:
         self._stopping = reason
         for runner in self._runners.values():
             runner.stop(reason)
-        while self._commands or self._tasks.difference(self._loops):
-            # A command that is under way may take a chat with its append: that chat is let go too.
+        while self._taken or self._tasks.difference(self._loops):
+            # A command under way takes a chat with its append: that chat is let go too.
             if running := self._tasks.difference(self._loops):
                 await asyncio.wait(running)
             else:
@@ -227,7 +227,7 @@ class Worker:
 
     def _is_stray(self, chat: ChatId) -> bool:
         """Whether nobody here sees to ``chat``: neither a runner nor a command that is about to make one."""
-        return chat not in self._runners and chat not in self._commands and self._stopping is None
+        return chat not in self._runners and chat not in self._taken and self._stopping is None
 
     async def _check(self, chat: ChatId) -> None:
         """Go on with a chat that is held here and not run: what was under way is gone, so a new attempt starts."""
@@ -304,11 +304,11 @@ class Worker:
     async def _serve(self, due: DueChat) -> None:
         if self._stopping is not None or due.chat in self._runners:
             return
-        if due.chat in self._commands:
-            # A command is at it, and may take it. If it does not, this comes back.
-            self._due.add(due.chat)
-        elif due.kind == "expired":
+        if due.kind == "expired":
             await self._expire(due.chat)
+        elif due.chat in self._taken:
+            # A command is taking it. If that comes to nothing, this comes back.
+            self._due.add(due.chat)
         elif self._free() > 0 or due.kind == "interruption":
             self._run(due.chat, None)
 

@@ -9,6 +9,7 @@ import pytest
 
 from chatfold.engine import Engine
 from events.ids import WorkerId
+from events.vocabulary import Acquired
 from generation.providers.script import turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import tool
@@ -130,7 +131,7 @@ async def test_no_effect_starts_under_a_lease_that_has_run_out(base: Store) -> N
         assert (await types_of(base))[-1] == "attempt_started"
 
 
-async def stuck(stack: AsyncExitStack, base: Store, stop: Stop, *script: object) -> Engine:
+async def stuck(stack: AsyncExitStack, base: Store, stop: Stop) -> Engine:
     """A worker that takes the chat, stops in its model call, and hears of nothing."""
     gated = GatedStore(base)
     gated.deaf = True
@@ -214,7 +215,7 @@ async def test_the_third_takeover_of_a_history_ends_its_turn(any_base: Store, in
         assert control.last_error is not None
         assert control.last_error.kind == "worker_lost"
     log = await sound(any_base)
-    assert [getattr(r.event, "takeover", None) for r in log if r.event.type == "acquired"] == [False, True, True, True]
+    assert [r.event.takeover for r in log if isinstance(r.event, Acquired)] == [False, True, True, True]
 
 
 async def test_a_takeover_reports_what_may_have_run_and_runs_again_what_may(any_base: Store) -> None:
