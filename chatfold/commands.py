@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
 from chatfold.inputs import (
     MessageInput,
     checked_effort,
+    checked_labels,
     checked_model,
+    checked_retention,
     derived_chat_id,
     fingerprint,
     message_of,
@@ -26,6 +28,7 @@ from chatstate import commands as c
 from chatstate.errors import ChatNotFound
 from chatstate.fork import plan_imports
 from events.content import Content, Json
+from events.errors import InvalidValue
 from events.ids import ChatId, CommandId, MessageId
 from events.records import Actor, ApprovalAnswer, BudgetAnswer, Origin
 from events.replay import state_at
@@ -90,8 +93,10 @@ class ChatCommands:
         messages += [message_of(message, author=owner or None)] if message is not None else []
         if chat_id is None:
             chat_id = derived_chat_id(owner, command_id) if command_id is not None else self.runtime.new_id()
-        for name, value in (("owner", owner), ("title", title), ("labels", dict(labels or {})), ("chat_id", chat_id)):
+        for name, value in (("owner", owner), ("title", title), ("chat_id", chat_id)):
             check_value(value, f"$.{name}")
+        if not chat_id:
+            raise InvalidValue("$.chat_id", "is empty")
         command = c.CreateChat(
             chat=ChatId(chat_id),
             owner=owner,
@@ -99,7 +104,7 @@ class ChatCommands:
             release=self.runtime.release,
             messages=tuple(messages),
             title=Content(title) if title is not None else None,
-            labels=dict(labels or {}),
+            labels=checked_labels(labels or {}),
             model=checked_model(model),
             effort=checked_effort(effort),
         )
@@ -132,7 +137,10 @@ class ChatCommands:
         Raises:
             QueueFull: The queue holds as many messages as it may.
             UnknownModel: The model has not the form ``provider/name``.
+            InvalidValue: The text is blank or cannot be stored exactly; ``busy`` or ``effort`` has no such value.
         """
+        if busy not in get_args(BusyBehaviour):
+            raise InvalidValue("$.busy", f"must be queue or interrupt, not {busy!r}")
         body = queued(message, checked_model(model), checked_effort(effort), author)
 
         def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
@@ -145,17 +153,37 @@ class ChatCommands:
     async def edit_message(
         self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
     ) -> Receipt:
-        """Replace a user's message; it and all after it leave history, and the chat answers anew."""
+        """Replace a user's message; it and all after it leave history, the queue is emptied, the chat answers anew.
+
+        Args:
+            chat: The chat.
+            message_id: The message, as receipts and the transcript name it.
+            message: What the user says instead.
+            command_id: See the class.
+
+        Raises:
+            MessageNotFound: It is not in history, or not any more.
+            NotAUserMessage: It is not a user's.
+        """
         command = c.EditMessage(target=MessageId(message_id), message=message_of(message))
         return await self._command(chat, command, command_id, transcript=True)
 
     async def interrupt(self, chat: str, *, command_id: str | None = None) -> Receipt:
-        """End the current turn now; what was produced is kept."""
+        """End the current turn now; what was produced is kept. The head of the queue, if there is one, is taken up.
+
+        Raises:
+            TransitionNotAllowed: No turn is under way, or it is being interrupted already.
+        """
         given = fingerprint("interrupt")
         return await self._commands(chat, lambda run: (c.Interrupt(lease_dead=run.lease_dead),), command_id, given)
 
     async def resume(self, chat: str, *, command_id: str | None = None) -> Receipt:
-        """Run the turn that history owes: after an error, an interrupt or a fork."""
+        """Run the turn that history owes: after an error, an interrupt or a fork.
+
+        Raises:
+            NothingOwed: The newest turn was answered.
+            TransitionNotAllowed: A turn is under way.
+        """
         return await self._command(chat, c.Resume(), command_id)
 
     async def submit_tool_results(
@@ -195,21 +223,37 @@ class ChatCommands:
         effort: str | None = None,
         command_id: str | None = None,
     ) -> Receipt:
-        """Rewrite a queued message in its place."""
+        """Rewrite a queued message in its place.
+
+        Raises:
+            QueuedNotFound: It is not in the queue any more.
+        """
         body = queued(message, checked_model(model), checked_effort(effort), None)
         command = c.EditQueued(target=MessageId(message_id), message=body)
         return await self._command(chat, command, command_id)
 
     async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
-        """Put the whole queue in this order of message ids."""
+        """Put the whole queue in this order of message ids.
+
+        Raises:
+            QueuedNotFound: These are not the ids in the queue, each once.
+        """
         return await self._command(chat, c.ReorderQueue(order=tuple(map(MessageId, order))), command_id)
 
     async def delete_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
-        """Delete a queued message."""
+        """Delete a queued message.
+
+        Raises:
+            QueuedNotFound: It is not in the queue any more.
+        """
         return await self._command(chat, c.DeleteQueued(target=MessageId(message_id)), command_id)
 
     async def promote_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
-        """Move a queued message to the head and end the current turn."""
+        """Move a queued message to the head and end the current turn.
+
+        Raises:
+            QueuedNotFound: It is not in the queue any more.
+        """
         target = MessageId(message_id)
         return await self._commands(
             chat,
@@ -219,7 +263,16 @@ class ChatCommands:
         )
 
     async def compact(self, chat: str, *, hint: str | None = None, command_id: str | None = None) -> Receipt:
-        """Have the conversation so far summarised; ``hint`` says what matters."""
+        """Have the conversation so far summarised: from then on the model reads the summary, the user sees all.
+
+        Args:
+            chat: The chat.
+            hint: What matters, for whoever writes the summary.
+            command_id: See the class.
+
+        Raises:
+            NothingToCompact: No answer follows the newest boundary.
+        """
         check_value(hint, "$.hint")
         command = c.Compact(hint=Content(hint) if hint is not None else None)
         return await self._command(chat, command, command_id)
@@ -229,11 +282,15 @@ class ChatCommands:
         return await self._command(chat, c.Uncompact(), command_id, transcript=True)
 
     async def clear(self, chat: str, *, command_id: str | None = None) -> Receipt:
-        """Let the model start over; the user still sees all."""
+        """Let the model start over, without a summary; the user still sees all.
+
+        Raises:
+            NothingToClear: Nothing that the model reads follows the newest boundary.
+        """
         return await self._command(chat, c.Clear(), command_id)
 
     async def archive(self, chat: str, *, command_id: str | None = None) -> Receipt:
-        """Put the chat away."""
+        """Put the chat away: it is read, forked and exported, and changes no more until it is taken out again."""
         return await self._command(chat, c.Archive(), command_id)
 
     async def unarchive(self, chat: str, *, command_id: str | None = None) -> Receipt:
@@ -247,9 +304,12 @@ class ChatCommands:
         return await self._command(chat, command, command_id)
 
     async def set_labels(self, chat: str, labels: Mapping[str, str], *, command_id: str | None = None) -> Receipt:
-        """Replace the labels."""
-        check_value(dict(labels), "$.labels")
-        return await self._command(chat, c.SetLabels(labels=dict(labels)), command_id)
+        """Replace the labels, all of them.
+
+        Raises:
+            InvalidValue: A name or value is not a text, or cannot be stored exactly.
+        """
+        return await self._command(chat, c.SetLabels(labels=checked_labels(labels)), command_id)
 
     async def set_model(
         self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
@@ -273,12 +333,20 @@ class ChatCommands:
         return await self._command(chat, c.SetPinned(pinned=pinned), command_id)
 
     async def set_retention(self, chat: str, seconds: float | None, *, command_id: str | None = None) -> Receipt:
-        """Say how long the chat is kept after its last change; None: without limit."""
-        retention = round(seconds * 1_000_000) if seconds is not None else None
-        return await self._command(chat, c.SetRetention(retention_us=retention), command_id)
+        """Record how long the chat is to be kept after its last change; None: without limit.
+
+        Raises:
+            InvalidValue: The time is negative or not a number.
+        """
+        command = c.SetRetention(retention_us=checked_retention(seconds))
+        return await self._command(chat, command, command_id)
 
     async def erase(self, chat: str, message_ids: Sequence[str], *, command_id: str | None = None) -> Receipt:
-        """Erase the content of messages for good; facts and digests stay."""
+        """Erase the content of messages for good; facts and digests stay.
+
+        Raises:
+            MessageNotFound: One of them is not in this chat.
+        """
         command = c.Erase(targets=tuple(map(MessageId, message_ids)))
         return await self._command(chat, command, command_id, transcript=True)
 

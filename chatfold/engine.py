@@ -169,7 +169,10 @@ class Engine(ChatCommands):
                 yield item
 
     async def settled(self, chat: str) -> ChatState:
-        """Wait until no worker owes the chat anything (it waits, failed, or asks its client), and return its state.
+        """Wait until no worker owes the chat anything, and return its state: it waits, failed, or asks its client.
+
+        A chat that was imported and not adopted is returned as it is. There is no time limit: where no process has the
+        chat's agent, only ``asyncio.timeout`` ends the waiting.
 
         Raises:
             ChatNotFound: There is no such chat.
@@ -179,7 +182,7 @@ class Engine(ChatCommands):
                 loaded = await load_chat(self._store, ChatId(chat), transcript=False)
                 if loaded is None:
                     raise ChatNotFound("settled", "N", f"there is no chat {chat}")
-                if loaded.state.control.status not in ("pending", "running"):
+                if loaded.header.foreign or loaded.state.control.status not in ("pending", "running"):
                     return await self.state(chat)
                 await _next_hint(hints, ChatId(chat), loaded.header.version, self.settings.poll)
 

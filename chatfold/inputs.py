@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,9 @@ from events.messages import Message, QueuedMessage, Role
 from events.parts import Part, TextPart
 from events.values import check_value
 from generation.models import EFFORTS, parse_model
+
+_LONGEST: Final = 9e12
+"""Seconds that fit into 64 bits as microseconds."""
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
 """A text, content parts, or a whole message."""
@@ -88,6 +91,33 @@ def checked_effort(effort: str | None) -> str | None:
     if effort is not None and effort not in EFFORTS:
         raise InvalidValue("$.effort", f"must be one of {', '.join(EFFORTS)}, not {effort!r}")
     return effort
+
+
+def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels.
+
+    Raises:
+        InvalidValue: A name or value is not a text, or cannot be stored exactly.
+    """
+    for name, value in labels.items():
+        for text in (name, value):
+            if not isinstance(text, str):
+                raise InvalidValue(f"$.labels[{name!r}]", f"must be a text, not {type(text).__name__}")
+    check_value(dict(labels), "$.labels")
+    return dict(labels)
+
+
+def checked_retention(seconds: float | None) -> int | None:
+    """Return a time to keep a chat in microseconds.
+
+    Raises:
+        InvalidValue: It is negative, not a number, or endless.
+    """
+    if seconds is None:
+        return None
+    if not 0 <= seconds <= _LONGEST:
+        raise InvalidValue("$.seconds", f"must be between 0 and {_LONGEST:g}, not {seconds}; None is without limit")
+    return round(seconds * 1_000_000)
 
 
 def fingerprint(*given: object) -> bytes:

@@ -70,6 +70,7 @@ class _Probe(threading.local):
 _PROBE: Final = _Probe()
 
 NOT_HERE: Final = "there is no such transition from this state"
+EXISTS: Final = "a chat of this id exists"
 LEASE_LIVES: Final = "a live worker holds the chat"
 
 
@@ -93,5 +94,7 @@ def destination(trigger: str, situation: Situation) -> Status:
         raise ChatNotFound(trigger, state, "there is no such chat")
     if state is X.INVALID:
         raise InvalidState(trigger, state, "the chat is in a combination that must not be; reconcile it first")
+    if trigger in ("create", "fork"):
+        raise TransitionNotAllowed(trigger, state, EXISTS)
     dead = TABLE[state].get(trigger, None)
     raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else NOT_HERE)

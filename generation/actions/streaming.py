@@ -15,7 +15,7 @@ from events.records import AttemptReport, ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
 from generation.assemble import Assembler
 from generation.digests import digest_request
-from generation.errors import ClassifiedError, ProviderError
+from generation.errors import ClassifiedError, MissingExtra, ProviderError, UnknownModel
 from generation.live import live_parts
 from generation.outcome import require_consent, require_output
 from generation.parts import LivePart, PartBuffer
@@ -53,7 +53,12 @@ class ModelCall:
             ProviderError: The call failed, was cut, was silent for too long, or gave no output.
         """
         runtime = self.attempt.runtime
-        provider = runtime.provider(self.model.provider)
+        try:
+            provider = runtime.provider(self.model.provider)
+        except (UnknownModel, MissingExtra) as error:
+            raise ProviderError(
+                ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
+            ) from error
         async with aclosing(self._guarded(provider.stream(self.request))) as parts:
             async for part in parts:
                 for shown in self.assembler.add(part, runtime.now()):

@@ -22,11 +22,15 @@ class ToolSet:
         active: Names of those that the model may call in this turn; None for all.
 
     Raises:
-        ToolDeclarationError: Two tools have one name.
+        ToolDeclarationError: Two tools have one name, or something is no tool.
     """
 
     def __init__(self, tools: Iterable[Tool] = (), active: Collection[str] | None = None) -> None:
         self._tools: dict[str, Tool] = {}
+        tools = tuple(tools)
+        for each in tools:
+            if not isinstance(each, Tool):
+                raise ToolDeclarationError(getattr(each, "__name__", repr(each)), "is no Tool: decorate it with @tool")
         for tool in sorted(tools, key=lambda each: each.name):
             if tool.name in self._tools:
                 raise ToolDeclarationError(tool.name, "two tools of one agent have this name")
