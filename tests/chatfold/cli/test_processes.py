@@ -255,4 +255,5 @@ def test_logs_go_to_stderr(tmp_path: Path) -> None:
     assert " info generation." in done.err
     assert "event_appended" in done.err
     assert "Secret" not in done.err
+    assert "transitions" not in done.err
     assert done.out.startswith("You said: Secret words")
