@@ -112,7 +112,7 @@ async def verify_all(store: Store) -> AsyncIterator[Verdict]:
         # A chat that changes moves to the front of the list, where this pass has been already.
         if not new:
             return
-        since = began
+        since = began - _SKEW
 
 
 async def _headers(store: Store, since: int) -> AsyncIterator[Header]:
@@ -167,6 +167,9 @@ def _audit(name: str, recorded: Sequence[Recorded]) -> Iterator[Finding]:
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
+
+_SKEW: Final = 60_000_000
+"""Microseconds by which a process's estimate of database time may be behind."""
 
 _NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "reader_level"})
 

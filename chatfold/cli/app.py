@@ -10,12 +10,11 @@ from typing import Annotated, Final, Literal
 import typer
 
 from chatfold import __version__
-from chatfold.cli.guard import guarded
+from chatfold.cli.guard import USAGE, guarded
 from chatfold.cli.output import Out
 
 app: Final = typer.Typer(
     name="chatfold",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -70,8 +69,9 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 -- typer calls it with the o
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def chatfold(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the release and exit.")
     ] = False,
@@ -89,6 +89,9 @@ def chatfold(
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
     command line is wrong.
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(USAGE)
 
 
 @app.command()

@@ -23,6 +23,7 @@ from chatfold.cli.timeline import text_of
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatstate.errors import ActionStale, Refusal
+from events.control import decode_control
 from events.ids import ChatId
 from events.state import ChatState
 from generation.agents import Agent
@@ -162,6 +163,8 @@ class _Talk:
             raise UsageProblem(
                 f"chat {chat} belongs to agent {header.agent!r}, which is not here: --agents MODULE:NAME brings it"
             )
+        if decode_control(header.control).model == self._reference:
+            self._reference = None  # it is the chat's already
         session.open(chat, header.version)
         if header.status in {"pending", "running"}:
             self._watch(header.version + 1)
@@ -191,6 +194,7 @@ class _Talk:
                 raise
             self._printer.note(str(refusal))
             return
+        self._reference = None  # from here on it is the chat's
         self._watch(receipt.version)
 
     def _watch(self, version: int) -> None:

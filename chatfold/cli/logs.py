@@ -12,9 +12,13 @@ from typing import Any, Final
 
 import structlog
 
+from chatfold._layers import LAYERS
 from chatfold.cli.guard import UsageProblem
 
 LEVELS: Final = ("debug", "info", "warning", "error")
+
+OURS: Final = (*LAYERS, "chatfold")
+"""The loggers that a level is for."""
 
 
 def set_up(level: str) -> None:
@@ -49,7 +53,10 @@ def set_up(level: str) -> None:
         root.removeHandler(old)
     handler.chatfold = True  # type: ignore[attr-defined]  # so that a second call replaces it
     root.addHandler(handler)
-    root.setLevel(level.upper())
+    # Libraries tell every step of theirs at debug; they are heard where something is wrong.
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
+    for layer in OURS:
+        logging.getLogger(layer).setLevel(level.upper())
 
 
 def _line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:

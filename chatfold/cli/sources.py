@@ -13,6 +13,7 @@ from typing import IO
 from msgspec import Struct
 
 from chatfold.cli.guard import UsageProblem
+from chatfold.cli.logs import set_up
 from chatfold.cli.places import STDIN, existing_store, is_file, load_settings
 from chatfold.transfer import stored_log
 from events.codec import decode
@@ -48,6 +49,8 @@ async def read_source(source: str, db: str | None, log_level: str | None) -> Log
         StoreError: The store cannot be opened.
     """
     if is_file(source):
+        if log_level is not None:
+            set_up(log_level)
         file = read_file(source)
         return Log(name=file_name(source), chat=file.header.chat, events=file.events, blobs=file.blobs)
     settings = load_settings(db, log_level)

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from chatfold.cli.logs import OURS
 from tests.chatfold.cli.kit import Cli, made_chats
 
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers, levels = list(root.handlers), {name: logging.getLogger(name).level for name in ("", *OURS)}
     yield
     for handler in [each for each in root.handlers if each not in handlers]:
         root.removeHandler(handler)
-    root.setLevel(level)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 @pytest.fixture

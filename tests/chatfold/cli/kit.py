@@ -111,6 +111,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CHATFOLD_", "PYTEST", "COV_"))}
     return kept | {
         "CHATFOLD_DB": f"sqlite:///{folder / 'chats.db'}",
+        "CHATFOLD_GRACE": "0.2",
         "HOME": str(folder),
         "PYTHONPATH": str(ROOT),
         "PYTHONWARNINGS": "error",

@@ -119,3 +119,12 @@ def test_characters_that_steer_a_terminal_are_written_out(cli: Cli) -> None:
     shown = done.out + cli.ok("show", "c").out + cli.ok("replay", "c").out
     assert "\\x1b[31mred\\x07\\u202e" in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_a_model_is_chosen_once(cli: Cli) -> None:
+    cli.ok("chat", "One", "-c", "c")
+    cli.ok("chat", "-c", "c", "--model", "scripted/other", stdin="Two\nThree\n")
+    cli.ok("chat", "Four", "-c", "c", "--model", "scripted/other")
+    log = cli.ok("export", "c").lines[1:]
+    sent = [line["facts"].get("model") for line in log if line["type"] == "message_sent"]
+    assert sent == ["scripted/other", None, None]

@@ -1,0 +1,67 @@
+"""Whatever goes wrong ends in one sentence and an exit code."""
+
+import importlib
+
+import pytest
+import typer
+
+from chatfold.cli import guard
+from chatfold.cli.app import app
+
+
+@pytest.mark.parametrize("name", guard._KNOWN)
+def test_the_errors_that_are_explained_exist(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    if module.endswith("ValidationError") or module == "pydantic_core._pydantic_core":
+        module = "pydantic_core"
+    assert issubclass(getattr(importlib.import_module(module), attribute), Exception)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (RuntimeError("a\nb"), 1, "this should not have happened (RuntimeError: a b); --log-level debug shows"),
+        (PermissionError(13, "Permission denied", "x.db"), 1, "x.db: Permission denied"),
+        (ExceptionGroup("many", [ExceptionGroup("more", [guard.UsageProblem("say it")])]), 2, "say it"),
+        (KeyboardInterrupt(), 130, ""),
+        (guard.Failure("bad \x1b[31m"), 1, "bad \\x1b[31m"),
+    ],
+)
+def test_errors_become_sentences(
+    error: BaseException, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @guard.guarded
+    def command() -> None:
+        raise error
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == bool(sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["--version"], 0), (["--help"], 0), (["nosuch"], 2), (["replay"], 2), (["replay", "x", "--at", "-1"], 2)],
+)
+def test_exit_codes(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.run(app, arguments) == code
+    said = capsys.readouterr()
+    assert bool(said.out) is (code == 0)
+    assert said.err.count("\n") == bool(code)
+
+
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.run(app, []) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.startswith("Usage: chatfold")) == ("", True)
+
+
+@pytest.mark.parametrize("command", [each.name or each.callback.__name__ for each in app.registered_commands])  # type: ignore[union-attr]
+def test_every_command_teaches_by_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.run(app, [command, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert f"  Examples:\n    chatfold {command}" in said or f"| chatfold {command}" in said
+    assert "--json" in said
