@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
     from chatfold.engine import Engine
     from chatfold.inputs import result
-    from chatfold.receipts import Receipt
+    from chatfold.receipts import QueueEntry, Receipt
     from chatfold.settings import Settings
     from chatfold.stream import EventItem, PartItem, PreviewReset
     from chatfold.transfer import decode_log, load_log
@@ -52,6 +52,7 @@ __all__ = [
     # Running chats
     "Engine",
     "Settings",
+    "QueueEntry",
     "Receipt",
     "result",
     # Agents and tools
@@ -117,6 +118,7 @@ __all__ = [
 _HOMES: Final = {
     "Engine": "chatfold.engine",
     "Settings": "chatfold.settings",
+    "QueueEntry": "chatfold.receipts",
     "Receipt": "chatfold.receipts",
     "result": "chatfold.inputs",
     "Agent": "generation.agents",

@@ -19,6 +19,7 @@ from msgspec import structs
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.providers import ProviderPool
+from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.settings import Settings
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
@@ -136,6 +137,14 @@ class Engine(ChatCommands):
         if at < 0 or len(log) < at:
             raise ChatNotFound("state", "N", f"chat {chat} has no version {at}")
         return state_at(log, at)
+
+    async def queue(self, chat: str) -> Sequence[QueueEntry]:
+        """Return the messages that wait in the chat's queue, in the order in which they will be taken up.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        return queue_entries(await self.state(chat))
 
     async def events(self, chat: str, *, after: int = 0, upto: int | None = None) -> Sequence[Recorded]:
         """Return committed events with ``after`` < version <= ``upto``.

@@ -9,6 +9,8 @@ from events.effects import Effects
 from events.envelope import Status
 from events.ids import ChatId, MessageId
 from events.ids import message_id as make_message_id
+from events.messages import Message
+from events.state import ChatState
 from generation.cursor import Cursor
 from store.append import Outcome
 
@@ -36,6 +38,24 @@ class Receipt(Struct, frozen=True, kw_only=True):
     queued: tuple[MessageId, ...] = ()
     repeated: bool = False
     cursor: str
+
+
+class QueueEntry(Struct, frozen=True, kw_only=True):
+    """A message that waits in a chat's queue, with the model and effort that its turn shall have (None: the chat's)."""
+
+    id: MessageId
+    message: Message
+    model: str | None = None
+    effort: str | None = None
+
+
+def queue_entries(state: ChatState) -> tuple[QueueEntry, ...]:
+    """Return the queue of a chat in the order of promotion; needs the transcript."""
+    bodies = state.need_transcript("read the queue").queued
+    return tuple(
+        QueueEntry(id=item.id, message=bodies[item.id].message, model=item.model, effort=item.effort)
+        for item in state.control.queue
+    )
 
 
 def receipt(outcome: Outcome) -> Receipt:

@@ -95,7 +95,11 @@ async def test_queue_and_interrupt() -> None:
         await engine.reorder_queue(chat, [two, one])
         await engine.edit_queued(chat, two, "Three!")
         await engine.delete_queued(chat, one)
-        assert [item.id for item in (await engine.state(chat)).control.queue] == [two]
+        (entry,) = await engine.queue(chat)
+        assert (entry.id, entry.model) == (two, None)
+        (part,) = entry.message.parts
+        assert isinstance(part, TextPart)
+        assert part.text.text == "Three!"
         await engine.interrupt(chat)
         state = await engine.settled(chat)
         assert texts(state) == ["One", "First", "Three!", "Second."]
