@@ -94,11 +94,13 @@ class TextPrinter:
         self._calls = 0
 
     def show(self, item: StreamItem) -> None:
-        """Show an item. A reset is not shown: the event that follows says what was kept."""
+        """Show an item."""
         if isinstance(item, PartItem):
             self._part(item.part)
         elif isinstance(item, EventItem):
             self._event(item.recorded)
+        else:
+            self._void()
 
     def note(self, text: str) -> None:
         """Say something, on a line of its own."""
