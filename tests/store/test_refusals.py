@@ -131,9 +131,7 @@ async def _all_of_postgres(url: str) -> object:
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         query = sql.SQL("SELECT * FROM {} ORDER BY 1, 2")
         tables = [name for (name,) in found if name not in {"chatfold_version", "workers", "blobs"}]
-        return {
-            name: connection.execute(query.format(sql.Identifier(name))).fetchall() for name in tables
-        }
+        return {name: connection.execute(query.format(sql.Identifier(name))).fetchall() for name in tables}
 
 
 def test_every_forbidden_pair_is_tried() -> None:
