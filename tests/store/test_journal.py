@@ -116,7 +116,7 @@ async def test_a_plan_on_a_stale_base_runs_again_on_the_news_alone(store: Counti
     outcome = await journal.execute(CHAT, plan, identity("c4"), transcript=True, base=base)
     assert met == [1, 3]
     assert outcome.recorded[0].version == 4
-    counts = {name: store.count(name) for name in ("append", "load_header", "read_events", "find_command")}  # type: ignore[arg-type]
+    counts = {name: store.count(name) for name in ("append", "load_header", "read_events", "find_command")}
     assert counts == {"append": 2, "load_header": 1, "read_events": 1, "find_command": 0}
     full = await load_chat(store, CHAT, transcript=True)
     assert full is not None
