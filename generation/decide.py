@@ -197,8 +197,11 @@ def _threshold(model: ModelPolicy) -> int | None:
 def _run_tools(control: Control, record: Decision) -> RunTools:
     open_calls = control.indexes.open_calls
     local = [call for call in open_calls if call.may_run]
-    # One exclusive local call draws the client's calls into the batch, so that all of it is refused as one.
-    joined = local if not any(call.exclusive for call in local) else open_calls
+    # One exclusive local call draws the client's calls into the batch, so that all of it is refused as one. A call that
+    # waits for its approval cannot be started; it is asked for, and then runs, once the others are answered.
+    joined = local
+    if any(call.exclusive for call in local):
+        joined = [call for call in open_calls if call.may_run or call.runner == "client"]
     return RunTools(record=record, calls=tuple(call.key for call in joined if not call.recorded))
 
 

@@ -87,11 +87,12 @@ class PlanRun:
         adopting = isinstance(command, Adopt)
         if self.foreign and not adopting:
             raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
+        decided = decide(self.state, command, self.now)
         if adopting and not self.foreign:
+            # Behind the machine's refusals: a chat that does not exist is nobody's.
             raise TransitionNotAllowed(
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
-        decided = decide(self.state, command, self.now)
         recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
