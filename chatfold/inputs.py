@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from events.content import Content, Json
 from events.errors import InvalidValue
 from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
-from events.parts import Part, TextPart
+from events.parts import PARTS, Part, TextPart
 from events.values import check_value
 from generation.models import EFFORTS, parse_model
 
@@ -39,10 +39,19 @@ def message_of(given: MessageInput, role: Role = "user", author: str | None = No
         check_value(given, "$.message")
         if not given.strip():
             raise InvalidValue("$.message", "the text is blank")
-        given = (TextPart(text=Content(given)),)
+        return Message(role=role, parts=(TextPart(text=Content(given)),), author=author)
+    if not isinstance(given, Sequence):
+        raise InvalidValue("$.message", f"a message is a text or parts, not {type(given).__name__}")
+    return Message(role=role, parts=_checked_parts(given), author=author)
+
+
+def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
     if not given:
         raise InvalidValue("$.message", "there are no parts")
-    return Message(role=role, parts=tuple(given), author=author)
+    for place, part in enumerate(given):
+        if not isinstance(part, PARTS):
+            raise InvalidValue(f"$.message[{place}]", f"a part is one of chatfold's parts, not {type(part).__name__}")
+    return cast("tuple[Part, ...]", tuple(given))
 
 
 def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None) -> QueuedMessage:

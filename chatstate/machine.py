@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, cast
 
 from transitions import Machine, MachineError
 
-from chatstate.classify import STATUS_OF, X
+from chatstate.classify import ARCHIVED, STATUS_OF, X
 from chatstate.errors import ChatNotFound, InvalidState, TransitionNotAllowed
-from chatstate.table import TABLE
+from chatstate.table import TABLE, USER_TABLE
 from events.envelope import Status
 
 
@@ -69,8 +69,14 @@ class _Probe(threading.local):
 
 _PROBE: Final = _Probe()
 
-NOT_HERE: Final = "there is no such transition from this state"
 EXISTS: Final = "a chat of this id exists"
+_WORDS: Final = {
+    **{state: status.replace("_", " ") for state, status in STATUS_OF.items()},
+    **dict.fromkeys(ARCHIVED, "archived"),
+    **dict.fromkeys((X.I0, X.I1), "being interrupted"),
+}
+"""An execution state in words, for people."""
+
 LEASE_LIVES: Final = "a live worker holds the chat"
 
 
@@ -97,4 +103,10 @@ def destination(trigger: str, situation: Situation) -> Status:
     if trigger in ("create", "fork"):
         raise TransitionNotAllowed(trigger, state, EXISTS)
     dead = TABLE[state].get(trigger, None)
-    raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else NOT_HERE)
+    raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else _not_here(state))
+
+
+def _not_here(state: X) -> str:
+    """Say what users may do instead; what workers may do is no advice to anybody."""
+    possible = ", ".join(trigger for trigger, cell in USER_TABLE[state].items() if cell.usual)
+    return f"a chat that is {_WORDS[state]} allows only: {possible}"

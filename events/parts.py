@@ -5,7 +5,7 @@ Fields of type ``Content`` are content; everything else is a fact that fold, dec
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -129,3 +129,6 @@ Part: TypeAlias = (
     | SourcePart
     | ContextFilePart
 )
+
+PARTS: Final[tuple[type, ...]] = get_args(Part)
+"""All kinds of parts."""

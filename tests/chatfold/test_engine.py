@@ -22,7 +22,6 @@ from chatfold import (
     tool,
 )
 from chatstate.audit import audit
-from events.ids import ChatId
 from events.state import ChatState
 from generation.errors import UnknownAgent, UnknownModel
 from generation.providers.script import Say, Script, UseTool, Wait, turn
@@ -205,6 +204,7 @@ async def test_a_refusal_says_what_where_and_why(idle: Engine) -> None:
     chat = (await idle.create_chat("helper", "Hello")).chat
     with pytest.raises(Refusal) as caught:
         await idle.resume(chat)
+    assert str(caught.value).endswith("a chat that is pending allows only: send, send_interrupt, edit, interrupt")
     assert (caught.value.code, caught.value.trigger, caught.value.state) == ("transition_not_allowed", "resume", "P0")
 
 
@@ -220,7 +220,15 @@ async def test_a_failed_turn_says_why_and_can_be_resumed() -> None:
 
 
 async def test_the_id_of_a_deleted_chat_is_never_used_again(idle: Engine) -> None:
-    await idle.create_chat("helper", system="Be brief.", chat_id="once")
-    assert await idle.store.delete(ChatId("once"), 1)
+    await idle.create_chat("helper", "Hello", chat_id="once")
+    with pytest.raises(TransitionNotAllowed, match="interrupt it first"):
+        await idle.delete("once")
+    await idle.interrupt("once")
+    await idle.delete("once")
+    await idle.delete("once")
+    with pytest.raises(ChatNotFound):
+        await idle.state("once")
+    with pytest.raises(ChatNotFound):
+        await idle.delete("never")
     with pytest.raises(ChatExists, match="once"):
         await idle.create_chat("helper", "Again?", chat_id="once")

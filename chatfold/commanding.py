@@ -1,0 +1,89 @@
+"""How the engine appends a command: its identity, the plan, and the worker of this process that may take the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TypeAlias
+
+from chatfold.inputs import (
+    fingerprint,
+)
+from chatfold.receipts import Receipt, receipt
+from chatstate import commands as c
+from events.ids import ChatId, CommandId
+from events.records import Actor
+from generation.errors import UnknownAgent
+from generation.runtime import Runtime
+from generation.worker import Worker
+from store.append import CommandIdentity, Outcome, PlanRun
+
+Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
+
+
+class Commanding:
+    """What the engine's commands share. ``Engine`` is one; it is not used by itself."""
+
+    runtime: Runtime
+    worker: Worker | None
+    queue_limit: int
+
+    def _check_agent(self, agent: str) -> None:
+        # An engine without agents serves those of other processes: it cannot know them.
+        if self.runtime.agents and agent not in self.runtime.agents:
+            raise UnknownAgent(agent, tuple(self.runtime.agents))
+
+    async def _command(
+        self,
+        chat: str,
+        command: c.AnyCommand,
+        command_id: str | None,
+        *,
+        transcript: bool = False,
+        who: str | None = None,
+    ) -> Receipt:
+        given = fingerprint(command.trigger, command)
+        return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript, who=who)
+
+    async def _commands(
+        self,
+        chat: str,
+        commands: Commands,
+        command_id: str | None,
+        given: bytes,
+        *,
+        transcript: bool = False,
+        who: str | None = None,
+    ) -> Receipt:
+        identity = CommandIdentity(
+            command=CommandId(command_id or self.runtime.new_id()),
+            actor=Actor(kind="user", id=who),
+            fingerprint=given if command_id is not None else None,
+        )
+        worker = self.worker
+        with worker.taking(ChatId(chat)) if worker is not None else nullcontext():
+            outcome = await self._execute(chat, commands, identity, transcript=transcript)
+            if worker is not None and not outcome.repeated:
+                worker.adopt(outcome.chat)
+        if worker is not None:
+            worker.notice(outcome.chat)
+            if outcome.repeated:
+                # The first try may have taken the chat without its caller's or this worker's knowing.
+                worker.suspect(ChatId(chat))
+        return receipt(outcome)
+
+    async def _execute(self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool) -> Outcome:
+        worker = self.worker
+
+        def plan(run: PlanRun) -> None:
+            before = run.state.control.status if run.state.control.exists else "waiting"
+            for command in commands(run):
+                run.do(command)
+            control = run.state.control
+            owed_here = control.status == "pending" and before != "pending" and control.not_before is None
+            if worker is None or not owed_here or self.runtime.policy_for(control) is None:
+                return
+            if worker.may_take(ChatId(chat)):
+                worker.take(ChatId(chat), run)
+
+        return await self.runtime.journal.execute(ChatId(chat), plan, identity, transcript=transcript)

@@ -1,0 +1,172 @@
+"""The engine's commands on chats as things that are kept: archive, labels, model, erase, adopt, delete, fork."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chatfold.commanding import Commanding
+from chatfold.inputs import (
+    checked_effort,
+    checked_labels,
+    checked_model,
+    checked_retention,
+    derived_chat_id,
+    fingerprint,
+)
+from chatfold.receipts import Receipt
+from chatstate import commands as c
+from chatstate.classify import classify
+from chatstate.errors import ChatNotFound, TransitionNotAllowed
+from chatstate.fork import plan_imports
+from events.content import Content
+from events.ids import ChatId, MessageId
+from events.records import Origin
+from events.replay import state_at
+from events.values import check_value
+from store.loading import load_chat, read_recorded
+
+
+class ChatKeeping(Commanding):
+    """Commands that keep chats in order. ``Engine`` has them; see ``ChatCommands`` for command ids and refusals."""
+
+    async def archive(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Put the chat away: it is read, forked and exported, and changes no more until it is taken out again."""
+        return await self._command(chat, c.Archive(), command_id)
+
+    async def unarchive(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Take the chat out again."""
+        return await self._command(chat, c.Unarchive(), command_id)
+
+    async def set_title(self, chat: str, title: str | None, *, command_id: str | None = None) -> Receipt:
+        """Change the title."""
+        check_value(title, "$.title")
+        command = c.SetTitle(title=Content(title) if title is not None else None)
+        return await self._command(chat, command, command_id)
+
+    async def set_labels(self, chat: str, labels: Mapping[str, str], *, command_id: str | None = None) -> Receipt:
+        """Replace the labels, all of them.
+
+        Raises:
+            InvalidValue: A name or value is not a text, or cannot be stored exactly.
+        """
+        return await self._command(chat, c.SetLabels(labels=checked_labels(labels)), command_id)
+
+    async def set_model(
+        self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
+    ) -> Receipt:
+        """Choose model and effort for turns from now on; None means the agent's own."""
+        return await self._command(
+            chat, c.SetModel(model=checked_model(model), effort=checked_effort(effort)), command_id
+        )
+
+    async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:
+        """Hand the chat to another agent.
+
+        Raises:
+            UnknownAgent: This engine has agents, and none of this name.
+        """
+        self._check_agent(agent)
+        return await self._command(chat, c.SetAgent(agent=agent), command_id)
+
+    async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
+        """Pin or unpin the chat."""
+        return await self._command(chat, c.SetPinned(pinned=pinned), command_id)
+
+    async def set_retention(self, chat: str, seconds: float | None, *, command_id: str | None = None) -> Receipt:
+        """Record how long the chat is to be kept after its last change; None: without limit.
+
+        Raises:
+            InvalidValue: The time is negative or not a number.
+        """
+        command = c.SetRetention(retention_us=checked_retention(seconds))
+        return await self._command(chat, command, command_id)
+
+    async def erase(self, chat: str, message_ids: Sequence[str], *, command_id: str | None = None) -> Receipt:
+        """Erase the content of messages for good; facts and digests stay.
+
+        Raises:
+            MessageNotFound: One of them is not in this chat.
+        """
+        command = c.Erase(targets=tuple(map(MessageId, message_ids)))
+        return await self._command(chat, command, command_id, transcript=True)
+
+    async def adopt(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Take over an imported chat: from now on it runs here."""
+        return await self._command(chat, c.Adopt(), command_id)
+
+    async def delete(self, chat: str) -> None:
+        """Delete a chat that waits, failed or is archived, or a foreign one.
+
+        Its rows go, and its id is never used again.
+
+        What stays is a tombstone with the log's last digest. Doing it again does nothing.
+
+        Raises:
+            ChatNotFound: There is no such chat, and there never was.
+            TransitionNotAllowed: A turn is under way; interrupt it first.
+        """
+        store, identity = self.runtime.journal.store, ChatId(chat)
+        while True:
+            loaded = await load_chat(store, identity, transcript=False)
+            if loaded is None and await store.tombstone(identity) is None:
+                raise ChatNotFound("delete", "N", f"there is no chat {chat}")
+            if loaded is None:
+                return
+            header = loaded.header
+            if not header.foreign and header.status not in ("waiting", "error"):
+                state = classify(loaded.state.control)
+                raise TransitionNotAllowed("delete", state, "a turn is under way; interrupt it first")
+            if await store.delete(identity, header.version):
+                return
+
+    async def fork(
+        self,
+        chat: str,
+        *,
+        at: int | None = None,
+        chat_id: str | None = None,
+        owner: str | None = None,
+        resume: bool = False,
+        title: str | None = None,
+        command_id: str | None = None,
+    ) -> Receipt:
+        """Copy a chat as it was at a version into a new one.
+
+        Args:
+            chat: The origin.
+            at: The version; None for the newest.
+            chat_id: Id of the new chat; without it one is derived or made up.
+            owner: Whose the new chat is; None for the origin's owner.
+            resume: Run the turn that the copied history owes.
+            title: A title; None for the origin's.
+            command_id: See the class.
+
+        Raises:
+            ChatNotFound: There is no origin, or it has no such version.
+            NothingOwed: ``resume`` was asked and nothing is owed.
+        """
+        store = self.runtime.journal.store
+        log = await read_recorded(store, ChatId(chat), upto=at)
+        if not log or (at is not None and not 1 <= at <= log[-1].version):
+            raise ChatNotFound("fork", "N", f"there is no chat {chat}" + (f" with version {at}" if log else ""))
+        origin = state_at(log, log[-1].version)
+        control = origin.control
+        stored = await store.read_events(ChatId(chat), after=control.version - 1, upto=control.version, content=False)
+        if chat_id is None:
+            chat_id = derived_chat_id(owner or control.owner, command_id) if command_id else self.runtime.new_id()
+        fork = c.ForkChat(
+            chat=ChatId(chat_id),
+            owner=control.owner if owner is None else owner,
+            agent=control.agent,
+            release=self.runtime.release,
+            origin=Origin(chat=chat, version=control.version, digest=stored[0].digest.hex()),
+            owed=control.owed,
+            title=Content(title) if title is not None else origin.need_transcript("fork").title,
+            labels=control.labels,
+            model=control.model,
+            effort=control.effort,
+        )
+        imports = plan_imports(origin)
+        tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if resume else ()
+        given = fingerprint("fork", chat, at, chat_id, owner, resume, title)
+        return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)
