@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from events.ids import CallKey
 from generation.tools.execute import CallEnvironment, RunningCall
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
+
+_UNWINDING: Final = 0.25
+"""Seconds that a cancelled function gets to end after the grace."""
 
 
 class RunningBatch:
@@ -87,10 +90,9 @@ class RunningBatch:
         except TimeoutError:
             for running in self._running.values():
                 running.cancel()
-            for running in self._running.values():
-                result = await running.wait(0)
-                if result is not None:
-                    results.append(result)
+            # What was asked to end is given the moment that this takes; a function that goes on is abandoned.
+            ended = await asyncio.gather(*(running.wait(_UNWINDING) for running in self._running.values()))
+            results += [result for result in ended if result is not None]
             self._running.clear()
         return tuple(results)
 

@@ -193,7 +193,7 @@ async def test_cancelling_the_reader_cancels_no_call_until_the_block_is_left() -
             except asyncio.CancelledError:
                 seen.append(tuple(gates.cancelled))
                 gates.gates["a"].set()
-                seen.extend(outputs(await batch.stop(0.01, cancel=False)))
+                seen.extend(outputs(await batch.stop(0.2, cancel=False)))
                 raise
 
     reader = asyncio.ensure_future(read())
