@@ -6,17 +6,21 @@ the same function runs over what survives, so there is one rule, in one place. F
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
 from events.control import Indexes, OpenCall
 from events.ids import MessageId, call_key
 from events.messages import Message
-from events.parts import ToolCallPart, ToolResultPart
+from events.parts import CrashPolicy, ToolCallPart, ToolResultPart
 from events.transcript import Messages
 
 _MODEL_READS: Final = ("both", "model")
+
+# Control leaves out what is its default, and the encoder knows a default by identity: a text that was built at run time
+# equals it and is not it, and the same fold would have other bytes.
+_CRASH: Final[dict[str, CrashPolicy]] = {policy: policy for policy in get_args(CrashPolicy)}
 
 
 def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
@@ -71,7 +75,7 @@ def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None
             key=call_key(message, place),
             name=part.name,
             runner=part.runner,
-            crash=part.crash,
+            crash=_CRASH[part.crash],
             exclusive=part.exclusive,
             stop_after=part.stop_after,
             needs_approval=part.needs_approval,
