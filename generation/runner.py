@@ -28,7 +28,7 @@ from generation.outcomes import Failed, Stopped
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.runtime import Runtime
 from store.append import Plan
-from store.errors import StoreError
+from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
 from store.loading import LoadedChat, read_recorded
 from store.log import get_logger
 
@@ -215,7 +215,7 @@ class ChatRunner:
         """Append an outcome with what follows it."""
         try:
             self._loaded = await self._append(settle(self._hold, task, outcome))
-        except (ContentTooLarge, EventsError) as error:
+        except (ContentTooLarge, EventsError, Unstorable) as error:
             # What came cannot be stored: that, and not the chat, has failed.
             self._log.warning("outcome_not_storable", error=type(error).__name__)
             self._loaded = await self._append(settle(self._hold, task, _fault(error)))
@@ -247,7 +247,7 @@ class ChatRunner:
         while True:
             try:
                 return await work()
-            except StoreError as error:
+            except (StoreUnavailable, OutcomeUnknown) as error:
                 if self._lost:
                     raise
                 self._log.warning("store_away", error=str(error), retry_in=delay)

@@ -42,7 +42,7 @@ async def test_an_interrupt_that_overtakes_a_finished_step_keeps_it_with_its_cal
         assert texts(state) == ["user: Pay", "assistant: I pay. + call pay", "tool: result not_started"]
         assert ran == []
         resumed = await engine.resume(CHAT)
-        assert resumed.status == "running"
+        assert resumed.status in ("pending", "running")  # as the worker may take it at once, or is just looking
         state = await settled(engine)
     assert texts(state)[-1] == "assistant: Done."
     await sound(any_base)
