@@ -81,20 +81,32 @@ class RunningBatch:
         if cancel:
             for running in self._running.values():
                 running.cancel()
-        try:
-            async with asyncio.timeout(grace):
-                while self._running:
-                    result = self._take(await self._ended.get())
-                    if result is not None:
-                        results.append(result)
-        except TimeoutError:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace
+        while self._running and (ended := await self._next_end(max(0.0, until - loop.time()))) is not None:
+            result = self._take(ended)
+            if result is not None:
+                results.append(result)
+        if self._running:
             for running in self._running.values():
                 running.cancel()
             # What was asked to end is given the moment that this takes; a function that goes on is abandoned.
-            ended = await asyncio.gather(*(running.wait(_UNWINDING) for running in self._running.values()))
-            results += [result for result in ended if result is not None]
+            late = await asyncio.gather(*(running.wait(_UNWINDING) for running in self._running.values()))
+            results += [result for result in late if result is not None]
             self._running.clear()
         return tuple(results)
+
+    async def _next_end(self, within: float) -> RunningCall | None:
+        """Return the next call that ends, None if none does within so many seconds.
+
+        This runs in tasks that are being cancelled, where ``asyncio.timeout`` does not do its work before Python 3.11.4.
+        """
+        ending = asyncio.ensure_future(self._ended.get())
+        await asyncio.wait({ending}, timeout=within)
+        if ending.done():
+            return ending.result()
+        ending.cancel()
+        return None
 
     def _take(self, ended: RunningCall) -> CallResult | None:
         self._running.pop(ended.call.key, None)
