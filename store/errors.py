@@ -69,5 +69,5 @@ class ChatExists(StoreError):
     """A chat of this id exists already (or existed and was deleted)."""
 
     def __init__(self, chat: str) -> None:
-        super().__init__(f"chat {chat!r} exists already; import it under another id with --as ID")
+        super().__init__(f"chat {chat!r} exists already, or did; use another id")
         self.chat = chat
