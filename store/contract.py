@@ -217,13 +217,21 @@ class Store(Protocol):
         ...
 
     async def load_header(self, chat: ChatId) -> LoadedHeader | None:
-        """Return the header of ``chat`` by one keyed read, or None if there is no such chat."""
+        """Return the header of ``chat`` by one keyed read, or None if there is no such chat.
+
+        Raises:
+            MalformedRow: It is not as it was written.
+        """
         ...
 
     async def read_events(
         self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
     ) -> Sequence[StoredEvent]:
-        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request."""
+        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request.
+
+        Raises:
+            MalformedRow: One is not as it was written.
+        """
         ...
 
     async def append(self, append: Append) -> AppendResult:
@@ -246,7 +254,15 @@ class Store(Protocol):
         ...
 
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
-        """Return headers that match ``query``."""
+        """Return headers that match ``query``.
+
+        Raises:
+            MalformedRow: A header is not as it was written. :meth:`list_ids` still tells which chats there are.
+        """
+        ...
+
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """Return ids of chats in an order that never changes, those behind ``after``; no other column is read."""
         ...
 
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
