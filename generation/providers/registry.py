@@ -89,6 +89,7 @@ def make_provider(name: str, settings: ProviderSettings) -> Provider:
     Raises:
         UnknownModel: There is no such provider.
         MissingExtra: The provider's SDK is not installed.
+        InvalidBaseUrl: The base URL, the given one or the one of the SDK's environment variable, is none.
     """
     entry = _PROVIDERS.get(name)
     if entry is None:
