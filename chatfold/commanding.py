@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TypeAlias
 
-from chatfold.inputs import (
-    fingerprint,
-)
+from chatfold.checks import checked_chat, checked_command_id, checked_id, checked_model
+from chatfold.inputs import fingerprint
+from chatfold.providers import ProviderPool
 from chatfold.receipts import Receipt, receipt
 from chatstate import commands as c
 from events.ids import ChatId, CommandId
 from events.records import Actor
-from generation.errors import UnknownAgent
+from generation.errors import UnknownAgent, UnknownModel
 from generation.runtime import Runtime
 from generation.worker import Worker
 from store.append import CommandIdentity, Outcome, PlanRun
@@ -27,11 +27,21 @@ class Commanding:
     runtime: Runtime
     worker: Worker | None
     queue_limit: int
+    providers: ProviderPool
 
-    def _check_agent(self, agent: str) -> None:
+    def _check_agent(self, agent: str) -> str:
         # An engine without agents serves those of other processes: it cannot know them.
+        checked_id(agent, "$.agent")
         if self.runtime.agents and agent not in self.runtime.agents:
             raise UnknownAgent(agent, tuple(self.runtime.agents))
+        return agent
+
+    def _check_model(self, reference: str | None) -> str | None:
+        # Providers are known where agents are: an engine without agents serves other processes, which have their own.
+        whole = checked_model(reference)
+        if whole is not None and self.runtime.agents and not self.providers.knows(whole.partition("/")[0]):
+            raise UnknownModel(whole, f"there is no such provider; known here: {', '.join(self.providers.names())}")
+        return whole
 
     async def _command(
         self,
@@ -55,24 +65,27 @@ class Commanding:
         transcript: bool = False,
         who: str | None = None,
     ) -> Receipt:
+        chosen, chat_id = checked_command_id(command_id), checked_chat(chat)
         identity = CommandIdentity(
-            command=CommandId(command_id or self.runtime.new_id()),
+            command=chosen if chosen is not None else CommandId(self.runtime.new_id()),
             actor=Actor(kind="user", id=who),
-            fingerprint=given if command_id is not None else None,
+            fingerprint=given if chosen is not None else None,
         )
         worker = self.worker
-        with worker.taking(ChatId(chat)) if worker is not None else nullcontext():
-            outcome = await self._execute(chat, commands, identity, transcript=transcript)
+        with worker.taking(chat_id) if worker is not None else nullcontext():
+            outcome = await self._execute(chat_id, commands, identity, transcript=transcript)
             if worker is not None and not outcome.repeated:
                 worker.adopt(outcome.chat)
         if worker is not None:
             worker.notice(outcome.chat)
             if outcome.repeated:
                 # The first try may have taken the chat without its caller's or this worker's knowing.
-                worker.suspect(ChatId(chat))
+                worker.suspect(chat_id)
         return receipt(outcome)
 
-    async def _execute(self, chat: str, commands: Commands, identity: CommandIdentity, *, transcript: bool) -> Outcome:
+    async def _execute(
+        self, chat: ChatId, commands: Commands, identity: CommandIdentity, *, transcript: bool
+    ) -> Outcome:
         worker = self.worker
 
         def plan(run: PlanRun) -> None:
@@ -83,7 +96,7 @@ class Commanding:
             owed_here = control.status == "pending" and before != "pending" and control.not_before is None
             if worker is None or not owed_here or self.runtime.policy_for(control) is None:
                 return
-            if worker.may_take(ChatId(chat)):
-                worker.take(ChatId(chat), run)
+            if worker.may_take(chat):
+                worker.take(chat, run)
 
-        return await self.runtime.journal.execute(ChatId(chat), plan, identity, transcript=transcript)
+        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript)

@@ -7,11 +7,23 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
+from chatfold.checks import (
+    checked_command_id,
+    checked_effort,
+    checked_hint,
+    checked_labels,
+    checked_message_id,
+    checked_message_ids,
+    checked_new_chat,
+    checked_number,
+    checked_person,
+    checked_title,
+)
 from chatfold.inputs import (
     MessageInput,
-    checked_effort,
-    checked_labels,
-    checked_model,
+    ResultsInput,
+    checked_approvals,
+    checked_budget_answer,
     derived_chat_id,
     fingerprint,
     message_of,
@@ -21,11 +33,8 @@ from chatfold.inputs import (
 from chatfold.keeping import ChatKeeping
 from chatfold.receipts import Receipt
 from chatstate import commands as c
-from events.content import Content, Json
 from events.errors import InvalidValue
-from events.ids import ChatId, MessageId
 from events.records import ApprovalAnswer, BudgetAnswer
-from events.values import check_value
 from store.append import PlanRun
 
 BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
@@ -68,28 +77,24 @@ class ChatCommands(ChatKeeping):
 
         Raises:
             UnknownAgent: This engine has agents, and none of this name.
-            UnknownModel: The model has not the form ``provider/name``.
+            UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
             TransitionNotAllowed: A chat of this id exists.
-            InvalidValue: A text cannot be stored exactly.
+            InvalidValue: A text cannot be stored exactly; an id is not one; says where.
         """
-        self._check_agent(agent)
+        owner, named = checked_person(owner, "$.owner"), checked_command_id(command_id)
         messages = [message_of(system, role="system")] if system is not None else []
         messages += [message_of(message, author=owner or None)] if message is not None else []
         if chat_id is None:
-            chat_id = derived_chat_id(owner, command_id) if command_id is not None else self.runtime.new_id()
-        for name, value in (("owner", owner), ("title", title), ("chat_id", chat_id)):
-            check_value(value, f"$.{name}")
-        if not chat_id:
-            raise InvalidValue("$.chat_id", "is empty")
+            chat_id = derived_chat_id(owner, named) if named is not None else self.runtime.new_id()
         command = c.CreateChat(
-            chat=ChatId(chat_id),
+            chat=checked_new_chat(chat_id, "$.chat_id"),
             owner=owner,
-            agent=agent,
+            agent=self._check_agent(agent),
             release=self.runtime.release,
             messages=tuple(messages),
-            title=Content(title) if title is not None else None,
-            labels=checked_labels(labels or {}),
-            model=checked_model(model),
+            title=checked_title(title),
+            labels=checked_labels({} if labels is None else labels),
+            model=self._check_model(model),
             effort=checked_effort(effort),
         )
         # The release is not the caller's: one that asks again after an upgrade asks for the same.
@@ -120,19 +125,19 @@ class ChatCommands(ChatKeeping):
 
         Raises:
             QueueFull: The queue holds as many messages as it may.
-            UnknownModel: The model has not the form ``provider/name``.
+            UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
             InvalidValue: The text is blank or cannot be stored exactly; ``busy`` or ``effort`` has no such value.
         """
         if busy not in get_args(BusyBehaviour):
             raise InvalidValue("$.busy", f"must be queue or interrupt, not {busy!r}")
-        body = queued(message, checked_model(model), checked_effort(effort), author)
+        body = queued(message, self._check_model(model), effort, author)
 
         def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
             if busy == "queue":
                 return (c.SendMessage(message=body, queue_limit=self.queue_limit),)
             return (c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
 
-        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body), who=author)
+        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body), who=author or None)
 
     async def edit_message(
         self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
@@ -149,7 +154,7 @@ class ChatCommands(ChatKeeping):
             MessageNotFound: It is not in history, or not any more.
             NotAUserMessage: It is not a user's.
         """
-        command = c.EditMessage(target=MessageId(message_id), message=message_of(message))
+        command = c.EditMessage(target=checked_message_id(message_id), message=message_of(message))
         return await self._command(chat, command, command_id, transcript=True)
 
     async def interrupt(self, chat: str, *, command_id: str | None = None) -> Receipt:
@@ -174,7 +179,7 @@ class ChatCommands(ChatKeeping):
         self,
         chat: str,
         action: int,
-        results: Mapping[str, Json] | Sequence[c.SubmittedResult] = (),
+        results: ResultsInput = (),
         *,
         approvals: Sequence[ApprovalAnswer] = (),
         budget: BudgetAnswer | None = None,
@@ -192,9 +197,17 @@ class ChatCommands(ChatKeeping):
 
         Raises:
             ActionStale: Another action is open, or none.
-            ToolResultsInvalid: The answers do not match what is open.
+            ToolResultsInvalid: The answers do not match what is open, or one is no JSON.
+            InvalidValue: Something given is no answer at all; says where.
         """
-        command = c.SubmitResults(action=action, results=submitted(results), approvals=tuple(approvals), budget=budget)
+        answers, broken = checked_approvals(approvals)
+        command = c.SubmitResults(
+            action=checked_number(action, "$.action"),
+            results=submitted(results),
+            approvals=answers,
+            broken=broken,
+            budget=checked_budget_answer(budget),
+        )
         return await self._command(chat, command, command_id)
 
     async def edit_queued(
@@ -212,8 +225,8 @@ class ChatCommands(ChatKeeping):
         Raises:
             QueuedNotFound: It is not in the queue any more.
         """
-        body = queued(message, checked_model(model), checked_effort(effort), None)
-        command = c.EditQueued(target=MessageId(message_id), message=body)
+        body = queued(message, self._check_model(model), effort)
+        command = c.EditQueued(target=checked_message_id(message_id), message=body)
         return await self._command(chat, command, command_id)
 
     async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
@@ -222,7 +235,7 @@ class ChatCommands(ChatKeeping):
         Raises:
             QueuedNotFound: These are not the ids in the queue, each once.
         """
-        return await self._command(chat, c.ReorderQueue(order=tuple(map(MessageId, order))), command_id)
+        return await self._command(chat, c.ReorderQueue(order=checked_message_ids(order, "$.order")), command_id)
 
     async def delete_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
         """Delete a queued message.
@@ -230,7 +243,7 @@ class ChatCommands(ChatKeeping):
         Raises:
             QueuedNotFound: It is not in the queue any more.
         """
-        return await self._command(chat, c.DeleteQueued(target=MessageId(message_id)), command_id)
+        return await self._command(chat, c.DeleteQueued(target=checked_message_id(message_id)), command_id)
 
     async def promote_queued(self, chat: str, message_id: str, *, command_id: str | None = None) -> Receipt:
         """Move a queued message to the head and end the current turn.
@@ -238,7 +251,7 @@ class ChatCommands(ChatKeeping):
         Raises:
             QueuedNotFound: It is not in the queue any more.
         """
-        target = MessageId(message_id)
+        target = checked_message_id(message_id)
         return await self._commands(
             chat,
             lambda run: (c.PromoteQueued(target=target, lease_dead=run.lease_dead),),
@@ -257,9 +270,7 @@ class ChatCommands(ChatKeeping):
         Raises:
             NothingToCompact: No answer follows the newest boundary.
         """
-        check_value(hint, "$.hint")
-        command = c.Compact(hint=Content(hint) if hint is not None else None)
-        return await self._command(chat, command, command_id)
+        return await self._command(chat, c.Compact(hint=checked_hint(hint)), command_id)
 
     async def uncompact(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """Take the newest compaction back."""

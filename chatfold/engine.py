@@ -16,6 +16,7 @@ from typing import Self
 
 from msgspec import structs
 
+from chatfold.checks import checked_chat, checked_kind, checked_number
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.providers import ProviderPool
@@ -54,8 +55,9 @@ class Engine(ChatCommands):
         settings: Times and limits; None reads ``CHATFOLD_*`` and the TOML file.
 
     Raises:
-        AgentDeclarationError: Two agents have one name.
+        AgentDeclarationError: Two agents have one name, or something is no agent.
         InvalidStoreUrl: The URL has none of the known forms.
+        InvalidValue: The settings are none.
     """
 
     def __init__(
@@ -67,17 +69,19 @@ class Engine(ChatCommands):
         providers: Mapping[str, Provider] | None = None,
         settings: Settings | None = None,
     ) -> None:
+        if settings is not None:
+            checked_kind(settings, Settings, "$.settings", "a Settings")
         self.settings = settings or Settings()
         self.queue_limit = self.settings.queue_limit
         self._store = open_store(store) if isinstance(store, str) else store
         self._clock = DatabaseClock()
-        self._providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
+        self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self._runs = worker
         self.worker = None
         self.runtime = Runtime(
             journal=Journal(self._store, lambda: os.urandom(16)),
             agents=_by_name(agents),
-            provider=self._providers.get,
+            provider=self.providers.get,
             parts=PartBuffer(time.monotonic),
             now=self._clock.now,
             new_id=lambda: uuid.uuid4().hex,
@@ -101,7 +105,7 @@ class Engine(ChatCommands):
         await self._store.__aenter__()
         try:
             if self._runs:
-                self._providers.load(self.runtime.agents.values())
+                self.providers.load(self.runtime.agents.values())
                 worker = Worker(self.runtime, self._clock.set)
                 await worker.start()
                 self.worker = worker
@@ -118,7 +122,7 @@ class Engine(ChatCommands):
             if self.worker is not None:
                 await self.worker.stop()
                 self.worker = None
-            await self._providers.close()
+            await self.providers.close()
         finally:
             await self._store.__aexit__(kind, error, trace)
 
@@ -127,14 +131,15 @@ class Engine(ChatCommands):
 
         Raises:
             ChatNotFound: There is no such chat, or it has no such version.
+            InvalidValue: The version is negative or no number.
         """
         if at is None:
-            loaded = await load_chat(self._store, ChatId(chat), transcript=True)
+            loaded = await load_chat(self._store, checked_chat(chat), transcript=True)
             if loaded is None:
                 raise ChatNotFound("state", "N", f"there is no chat {chat}")
             return loaded.state
-        log = await self.events(chat, upto=at)
-        if at < 0 or len(log) < at:
+        log = await self.events(chat, upto=checked_number(at, "$.at"))
+        if len(log) < at:
             raise ChatNotFound("state", "N", f"chat {chat} has no version {at}")
         return state_at(log, at)
 
@@ -152,8 +157,10 @@ class Engine(ChatCommands):
         Raises:
             ChatNotFound: There is no such chat.
         """
-        log = await read_recorded(self._store, ChatId(chat), after=after, upto=upto)
-        if not log and await self._store.load_header(ChatId(chat)) is None:
+        source, first = checked_chat(chat), checked_number(after, "$.after")
+        last = None if upto is None else checked_number(upto, "$.upto")
+        log = await read_recorded(self._store, source, after=first, upto=last)
+        if not log and await self._store.load_header(source) is None:
             raise ChatNotFound("events", "N", f"there is no chat {chat}")
         return log
 
@@ -171,8 +178,10 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
             CursorInvalid: The cursor is not one that this release wrote.
         """
-        position = Cursor.parse(cursor) if cursor is not None else Cursor()
-        follower = ChatStream(self._store, self.runtime.parts, ChatId(chat), position, self.settings.poll)
+        position = (
+            Cursor.parse(checked_kind(cursor, str, "$.cursor", "a cursor's text")) if cursor is not None else Cursor()
+        )
+        follower = ChatStream(self._store, self.runtime.parts, checked_chat(chat), position, self.settings.poll)
         async with aclosing(follower.items()) as items:
             async for item in items:
                 yield item
@@ -186,14 +195,15 @@ class Engine(ChatCommands):
         Raises:
             ChatNotFound: There is no such chat.
         """
+        known = checked_chat(chat)
         async with self._store.subscribe() as hints:
             while True:
-                loaded = await load_chat(self._store, ChatId(chat), transcript=False)
+                loaded = await load_chat(self._store, known, transcript=False)
                 if loaded is None:
                     raise ChatNotFound("settled", "N", f"there is no chat {chat}")
                 if loaded.header.foreign or loaded.state.control.status not in ("pending", "running"):
                     return await self.state(chat)
-                await _next_hint(hints, ChatId(chat), loaded.header.version, self.settings.poll)
+                await _next_hint(hints, known, loaded.header.version, self.settings.poll)
 
     async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
         """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
@@ -205,7 +215,7 @@ class Engine(ChatCommands):
         Raises:
             ChatNotFound: There is no such chat.
         """
-        return b"".join((await stored_log(self._store, chat, blobs=blobs)).lines())
+        return b"".join((await stored_log(self._store, checked_chat(chat), blobs=blobs)).lines())
 
     async def import_log(
         self, log: LogFile | bytes, *, name: str = "log", as_id: str | None = None, adopt: bool = False
@@ -223,8 +233,12 @@ class Engine(ChatCommands):
             LogFileError: It is not a log file.
             DigestMismatch: It is not as it was written.
             EventsError: It cannot be read.
+            InvalidValue: It is neither bytes nor a log, or its id cannot be a chat's here: give another one.
         """
-        file = read_log(log.splitlines(), name) if isinstance(log, bytes) else log
+        wanted = "the bytes of a log file, or what load_log(path) gives"
+        file = (
+            read_log(log.splitlines(), name) if isinstance(log, bytes) else checked_kind(log, LogFile, "$.log", wanted)
+        )
         imported = await import_file(self._store, file, name=name, as_id=as_id)
         if not adopt:
             return imported
@@ -232,7 +246,13 @@ class Engine(ChatCommands):
         return structs.replace(imported, version=receipt.version)
 
     async def list_chats(self, query: ChatQuery | None = None) -> Sequence[Header]:
-        """Return headers of chats, newest change first."""
+        """Return headers of chats, newest change first.
+
+        Raises:
+            InvalidValue: The query is none.
+        """
+        if query is not None:
+            checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
         return await self._store.list_chats(query or ChatQuery())
 
 
@@ -249,7 +269,11 @@ async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, pol
 
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named: dict[str, Agent] = {}
+    if isinstance(agents, Agent | str) or not isinstance(agents, Iterable):
+        raise AgentDeclarationError("agents", f"must be a list of Agent, not {type(agents).__name__}: write [agent]")
     for agent in agents:
+        if not isinstance(agent, Agent):
+            raise AgentDeclarationError("agents", f"{agent!r:.80} is no Agent")
         if agent.name in named:
             raise AgentDeclarationError(f"agent {agent.name!r}", "two agents have this name")
         named[agent.name] = agent

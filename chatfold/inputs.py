@@ -1,30 +1,34 @@
-"""From what callers give to what commands carry: messages, results, fingerprints.
+"""From what callers give to what commands carry: messages, results, answers, fingerprints.
 
-Refuses what cannot be stored exactly.
+Refuses what cannot be stored exactly. Single values are checked by ``chatfold.checks``.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_kind, checked_model, checked_person
 from chatstate.commands import SubmittedResult
-from events.content import Content, Json
+from events.content import Content
 from events.errors import InvalidValue
 from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
 from events.parts import PARTS, Part, TextPart
-from events.values import check_value
-from generation.models import EFFORTS, parse_model
-
-_LONGEST: Final = 9e12
-"""Seconds that fit into 64 bits as microseconds."""
+from events.records import ApprovalAnswer, Budget, BudgetAnswer
+from events.values import check_value, parse_json_strict
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
 """A text, content parts, or a whole message."""
+
+ResultsInput: TypeAlias = Mapping[str, Any] | Mapping[CallKey, Any] | Sequence[SubmittedResult]
+"""Output (JSON data) by call, or results that say whether they are errors.
+
+The outputs are ``Any`` to type checkers: a ``dict[str, str]`` is JSON, and yet no ``dict[str, Json]`` to them.
+"""
 
 
 def message_of(given: MessageInput, role: Role = "user", author: str | None = None) -> Message:
@@ -34,6 +38,7 @@ def message_of(given: MessageInput, role: Role = "user", author: str | None = No
         InvalidValue: The text is blank or cannot be stored exactly; says the path.
     """
     if isinstance(given, Message):
+        _checked_parts(given.parts)
         return given
     if isinstance(given, str):
         check_value(given, "$.message")
@@ -49,29 +54,102 @@ def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
     if not given:
         raise InvalidValue("$.message", "there are no parts")
     for place, part in enumerate(given):
+        path = f"$.message[{place}]"
         if not isinstance(part, PARTS):
-            raise InvalidValue(f"$.message[{place}]", f"a part is one of chatfold's parts, not {type(part).__name__}")
+            raise InvalidValue(path, f"a part is one of chatfold's parts, not {type(part).__name__}")
+        if isinstance(part, TextPart):
+            checked_kind(part.text, Content, f"{path}.text", "a Content")
     return cast("tuple[Part, ...]", tuple(given))
 
 
-def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None) -> QueuedMessage:
-    """Return a message with the model and effort of its turn."""
-    return QueuedMessage(message=message_of(given, author=author), model=model, effort=effort)
+def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None = None) -> QueuedMessage:
+    """Return a message with the model and effort of its turn.
+
+    Raises:
+        InvalidValue: The message, the effort or the author is none.
+        UnknownModel: The model has not the form ``provider/name``.
+    """
+    who = checked_person(author, "$.author") if author is not None else None
+    return QueuedMessage(
+        message=message_of(given, author=who or None), model=checked_model(model), effort=checked_effort(effort)
+    )
 
 
-def submitted(results: Mapping[str, Json] | Sequence[SubmittedResult]) -> tuple[SubmittedResult, ...]:
+def submitted(results: ResultsInput) -> tuple[SubmittedResult, ...]:
     """Return submitted results; of a mapping from call to output none is an error.
 
     What is not JSON that can be stored is marked, not refused here: the order of checks is the machine's.
+
+    Raises:
+        InvalidValue: It is no mapping and no sequence of results, or a call is no text.
     """
-    if not isinstance(results, Mapping):
-        return tuple(results)
-    return tuple(_result(CallKey(call), output) for call, output in results.items())
+    if isinstance(results, Mapping):
+        return tuple(_result(_call(call, "$.results"), output) for call, output in results.items())
+    wanted = "a mapping from call to output, or a list of chatfold.result(...)"
+    given: object = results
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidValue("$.results", f"must be {wanted}, not {type(given).__name__}")
+    return tuple(
+        checked_kind(each, SubmittedResult, f"$.results[{place}]", "a chatfold.result(...)")
+        for place, each in enumerate(given)
+    )
 
 
-def result(call: str, output: Json, *, is_error: bool = False) -> SubmittedResult:
-    """Return the result of one client-run call."""
-    return _result(CallKey(call), output, is_error=is_error)
+def checked_approvals(given: Sequence[ApprovalAnswer]) -> tuple[tuple[ApprovalAnswer, ...], tuple[CallKey, ...]]:
+    """Return answers to approvals, and the calls whose new arguments are not the JSON text of an object.
+
+    Raises:
+        InvalidValue: Something is no answer to an approval.
+    """
+    if not isinstance(given, Sequence):
+        raise InvalidValue("$.approvals", f"must be a list of ApprovalAnswer, not {type(given).__name__}")
+    for place, each in enumerate(given):
+        path = f"$.approvals[{place}]"
+        checked_kind(each, ApprovalAnswer, path, "an ApprovalAnswer")
+        _call(each.call, f"{path}.call")
+        checked_flag(each.approved, f"{path}.approved")
+        if each.arguments is not None:
+            checked_kind(each.arguments, Content, f"{path}.arguments", "a Content that holds JSON text")
+    broken = (each.call for each in given if each.arguments is not None and not _is_object(each.arguments))
+    return tuple(given), tuple(broken)
+
+
+def checked_budget_answer(given: BudgetAnswer | None) -> BudgetAnswer | None:
+    """Return the answer to a budget question.
+
+    Raises:
+        InvalidValue: It is none, or a number in it is negative.
+    """
+    if given is None:
+        return None
+    checked_kind(given, BudgetAnswer, "$.budget", "a BudgetAnswer")
+    checked_flag(given.end_turn, "$.budget.end_turn")
+    if given.raised is not None:
+        checked_budget(checked_kind(given.raised, Budget, "$.budget.raised", "a Budget"), "$.budget.raised")
+    return given
+
+
+def _is_object(arguments: Content) -> bool:
+    value = arguments.value if arguments.available else None
+    try:
+        return isinstance(value, str) and isinstance(parse_json_strict(value), dict)
+    except InvalidValue:
+        return False
+
+
+def _call(call: object, path: str) -> CallKey:
+    text = checked_kind(call, str, path, "a call's id")
+    check_value(text, path)
+    return CallKey(text)
+
+
+def result(call: str, output: Any, *, is_error: bool = False) -> SubmittedResult:
+    """Return the result of one client-run call; ``output`` is a text or other JSON data.
+
+    Raises:
+        InvalidValue: The call is no text.
+    """
+    return _result(_call(call, "$.call"), output, is_error=checked_flag(is_error, "$.is_error"))
 
 
 def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedResult:
@@ -80,53 +158,6 @@ def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedR
     except InvalidValue as error:
         return SubmittedResult(call=call, output=Content(""), is_error=is_error, problem=str(error))
     return SubmittedResult(call=call, output=Content(output), is_error=is_error)
-
-
-def checked_model(reference: str | None) -> str | None:
-    """Return a model reference in its whole form.
-
-    Raises:
-        UnknownModel: It has not the form ``provider/name``.
-    """
-    return parse_model(reference).reference if reference is not None else None
-
-
-def checked_effort(effort: str | None) -> str | None:
-    """Return a reasoning effort.
-
-    Raises:
-        InvalidValue: There is no such effort.
-    """
-    if effort is not None and effort not in EFFORTS:
-        raise InvalidValue("$.effort", f"must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    return effort
-
-
-def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return labels.
-
-    Raises:
-        InvalidValue: A name or value is not a text, or cannot be stored exactly.
-    """
-    for name, value in labels.items():
-        for text in (name, value):
-            if not isinstance(text, str):
-                raise InvalidValue(f"$.labels[{name!r}]", f"must be a text, not {type(text).__name__}")
-    check_value(dict(labels), "$.labels")
-    return dict(labels)
-
-
-def checked_retention(seconds: float | None) -> int | None:
-    """Return a time to keep a chat in microseconds.
-
-    Raises:
-        InvalidValue: It is negative, not a number, or endless.
-    """
-    if seconds is None:
-        return None
-    if not 0 <= seconds <= _LONGEST:
-        raise InvalidValue("$.seconds", f"must be between 0 and {_LONGEST:g}, not {seconds}; None is without limit")
-    return round(seconds * 1_000_000)
 
 
 def fingerprint(*given: object) -> bytes:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chatfold.commanding import Commanding
-from chatfold.inputs import (
+from chatfold.checks import (
+    checked_chat,
+    checked_command_id,
     checked_effort,
+    checked_flag,
     checked_labels,
-    checked_model,
+    checked_message_ids,
+    checked_new_chat,
+    checked_number,
+    checked_person,
     checked_retention,
-    derived_chat_id,
-    fingerprint,
+    checked_title,
 )
+from chatfold.commanding import Commanding
+from chatfold.inputs import derived_chat_id, fingerprint
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from chatstate.classify import classify
 from chatstate.errors import ChatNotFound, TransitionNotAllowed
 from chatstate.fork import plan_imports
-from events.content import Content
-from events.ids import ChatId, MessageId
 from events.records import Origin
 from events.replay import state_at
-from events.values import check_value
 from store.loading import load_chat, read_recorded
 
 
@@ -39,9 +42,7 @@ class ChatKeeping(Commanding):
 
     async def set_title(self, chat: str, title: str | None, *, command_id: str | None = None) -> Receipt:
         """Change the title."""
-        check_value(title, "$.title")
-        command = c.SetTitle(title=Content(title) if title is not None else None)
-        return await self._command(chat, command, command_id)
+        return await self._command(chat, c.SetTitle(title=checked_title(title)), command_id)
 
     async def set_labels(self, chat: str, labels: Mapping[str, str], *, command_id: str | None = None) -> Receipt:
         """Replace the labels, all of them.
@@ -54,10 +55,14 @@ class ChatKeeping(Commanding):
     async def set_model(
         self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
     ) -> Receipt:
-        """Choose model and effort for turns from now on; None means the agent's own."""
-        return await self._command(
-            chat, c.SetModel(model=checked_model(model), effort=checked_effort(effort)), command_id
-        )
+        """Choose model and effort for turns from now on; None means the agent's own.
+
+        Raises:
+            UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
+            InvalidValue: There is no such effort.
+        """
+        command = c.SetModel(model=self._check_model(model), effort=checked_effort(effort))
+        return await self._command(chat, command, command_id)
 
     async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:
         """Hand the chat to another agent.
@@ -65,12 +70,11 @@ class ChatKeeping(Commanding):
         Raises:
             UnknownAgent: This engine has agents, and none of this name.
         """
-        self._check_agent(agent)
-        return await self._command(chat, c.SetAgent(agent=agent), command_id)
+        return await self._command(chat, c.SetAgent(agent=self._check_agent(agent)), command_id)
 
     async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
         """Pin or unpin the chat."""
-        return await self._command(chat, c.SetPinned(pinned=pinned), command_id)
+        return await self._command(chat, c.SetPinned(pinned=checked_flag(pinned, "$.pinned")), command_id)
 
     async def set_retention(self, chat: str, seconds: float | None, *, command_id: str | None = None) -> Receipt:
         """Record how long the chat is to be kept after its last change; None: without limit.
@@ -87,7 +91,7 @@ class ChatKeeping(Commanding):
         Raises:
             MessageNotFound: One of them is not in this chat.
         """
-        command = c.Erase(targets=tuple(map(MessageId, message_ids)))
+        command = c.Erase(targets=checked_message_ids(message_ids, "$.message_ids"))
         return await self._command(chat, command, command_id, transcript=True)
 
     async def adopt(self, chat: str, *, command_id: str | None = None) -> Receipt:
@@ -105,7 +109,7 @@ class ChatKeeping(Commanding):
             ChatNotFound: There is no such chat, and there never was.
             TransitionNotAllowed: A turn is under way; interrupt it first.
         """
-        store, identity = self.runtime.journal.store, ChatId(chat)
+        store, identity = self.runtime.journal.store, checked_chat(chat)
         while True:
             loaded = await load_chat(store, identity, transcript=False)
             if loaded is None and await store.tombstone(identity) is None:
@@ -143,30 +147,36 @@ class ChatKeeping(Commanding):
 
         Raises:
             ChatNotFound: There is no origin, or it has no such version.
+            InvalidValue: The version is not a number from 1 on, or an id is none.
             NothingOwed: ``resume`` was asked and nothing is owed.
         """
-        store = self.runtime.journal.store
-        log = await read_recorded(store, ChatId(chat), upto=at)
-        if not log or (at is not None and not 1 <= at <= log[-1].version):
-            raise ChatNotFound("fork", "N", f"there is no chat {chat}" + (f" with version {at}" if log else ""))
+        store, source, named = self.runtime.journal.store, checked_chat(chat), checked_command_id(command_id)
+        whose = None if owner is None else checked_person(owner, "$.owner")
+        version = None if at is None else checked_number(at, "$.at", least=1)
+        new_title = checked_title(title)
+        log = await read_recorded(store, source, upto=version)
+        if not log:
+            raise ChatNotFound("fork", "N", f"there is no chat {chat}")
+        if version is not None and version > log[-1].version:
+            raise ChatNotFound("fork", "N", f"chat {chat} has no version {version}; its newest is {log[-1].version}")
         origin = state_at(log, log[-1].version)
         control = origin.control
-        stored = await store.read_events(ChatId(chat), after=control.version - 1, upto=control.version, content=False)
+        stored = await store.read_events(source, after=control.version - 1, upto=control.version, content=False)
         if chat_id is None:
-            chat_id = derived_chat_id(owner or control.owner, command_id) if command_id else self.runtime.new_id()
+            chat_id = self.runtime.new_id() if named is None else derived_chat_id(whose or control.owner, named)
         fork = c.ForkChat(
-            chat=ChatId(chat_id),
-            owner=control.owner if owner is None else owner,
+            chat=checked_new_chat(chat_id, "$.chat_id"),
+            owner=control.owner if whose is None else whose,
             agent=control.agent,
             release=self.runtime.release,
-            origin=Origin(chat=chat, version=control.version, digest=stored[0].digest.hex()),
+            origin=Origin(chat=source, version=control.version, digest=stored[0].digest.hex()),
             owed=control.owed,
-            title=Content(title) if title is not None else origin.need_transcript("fork").title,
+            title=new_title if new_title is not None else origin.need_transcript("fork").title,
             labels=control.labels,
             model=control.model,
             effort=control.effort,
         )
         imports = plan_imports(origin)
-        tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if resume else ()
+        tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if checked_flag(resume, "$.resume") else ()
         given = fingerprint("fork", chat, at, chat_id, owner, resume, title)
         return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)

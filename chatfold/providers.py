@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from generation.agents import Agent
 from generation.providers.contract import Provider
-from generation.providers.registry import ProviderSettings, make_provider
+from generation.providers.registry import ProviderSettings, make_provider, provider_names
 
 
 class ProviderPool:
@@ -21,6 +21,14 @@ class ProviderPool:
         self._given = dict(given)
         self._settings = ProviderSettings(base_url=base_url)
         self._made: dict[str, Provider] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all providers, the application's own first."""
+        return (*self._given, *(name for name in provider_names() if name not in self._given))
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a provider of this name."""
+        return name in self.names()
 
     def get(self, name: str) -> Provider:
         """Return the provider of a name.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from chatfold.checks import checked_new_chat
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.codec import decode
@@ -129,13 +130,14 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
         LogFileError: The log is empty.
         DigestMismatch: It is not as it was written.
         EventsError: An event cannot be read.
+        InvalidValue: The id cannot be a chat's: give another one.
         StoreUnavailable: Nothing was written.
     """
     if not log.events:
         raise LogFileError(name, 1, "the log has no events, so there is no chat to import")
+    chat = checked_new_chat(log.header.chat, "$.log.chat") if as_id is None else checked_new_chat(as_id, "$.as_id")
     digest = verify_chain(log.events, log.blobs)
     state = fold(decode_log(log))
-    chat = ChatId(as_id if as_id is not None else log.header.chat)
     title = state.need_transcript("import").title
     readable = title.text if title is not None and title.available else None
     header = row_of(state, digest, chat=chat, title=readable, foreign=True)

@@ -7,22 +7,25 @@ audit (``chatstate``) and the derivation of the header (``store.append``).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.transfer import referred_blobs, stored_log
+from chatfold.transfer import referred_blobs
 from chatstate.audit import audit
 from chatstate.errors import ChatNotFound
 from events.codec import decode
 from events.digest import GENESIS, verify_chain
 from events.envelope import Recorded, StoredEvent
-from events.errors import DigestMismatch, EventsError
+from events.errors import DigestMismatch, EventsError, MalformedEvent
 from events.ids import ChatId
 from events.reducer import fold
 from events.state import ChatState
 from store.append import header_of
-from store.contract import ChatQuery, Header, Store
+from store.contract import Header, Store
+from store.errors import MalformedRow
+from store.loading import PAGE
 
 Check: TypeAlias = Literal["form", "digest", "audit", "header", "blob"]
 
@@ -72,61 +75,70 @@ async def verify_chat(store: Store, chat: str) -> Verdict:
         ChatNotFound: There is no such chat.
         StoreUnavailable: The store cannot be read.
     """
-    loaded = await store.load_header(ChatId(chat))
+    try:
+        loaded = await store.load_header(ChatId(chat))
+    except MalformedRow as error:
+        found, events, _, _ = await _check_stored(store, chat, None)
+        return Verdict(chat=chat, version=len(events), digest=_head(events), findings=(_form(chat, error), *found))
     if loaded is None:
         raise ChatNotFound("verify", "N", f"there is no chat {chat}")
-    log = await stored_log(store, chat, blobs=True)
     header = loaded.header
     # It may have gone on in between: the header is compared with the log as it was then.
-    events = log.events[: header.version]
-    found, state = _check_log(chat, events, log.blobs)
+    found, events, blobs, state = await _check_stored(store, chat, header.version)
     found += _check_header(chat, header, events, state)
-    found += _check_blobs(chat, events, log.blobs)
-    beyond = await store.read_events(ChatId(chat), after=header.version, limit=1, content=False)
-    if beyond:
-        again = await store.load_header(ChatId(chat))
-        if again is not None and again.header.version == header.version:
-            found.append(_header(chat, f"events follow version {header.version}, which the header says is the last"))
-    return Verdict(chat=chat, version=header.version, digest=_head(events), findings=tuple(found))
+    found += _check_blobs(chat, events, blobs)
+    beyond = await _check_end(store, chat, header)
+    return Verdict(chat=chat, version=header.version, digest=_head(events), findings=(*found, *beyond))
 
 
 async def verify_all(store: Store) -> AsyncIterator[Verdict]:
-    """Verify all chats of a store, one after the other; chats that change meanwhile are not passed over.
+    """Verify all chats of a store, one after the other; what is wrong with one keeps none from being looked at.
 
     Raises:
         StoreUnavailable: The store cannot be read.
     """
-    seen: set[ChatId] = set()
-    since = 0
-    while True:
-        began, new = await store.now(), False
-        async for header in _headers(store, since):
-            if header.chat in seen:
-                continue
-            seen.add(header.chat)
-            new = True
+    last: ChatId | None = None
+    while page := await store.list_ids(after=last):
+        for chat in page:
             try:
-                yield await verify_chat(store, header.chat)
+                yield await verify_chat(store, chat)
             except ChatNotFound:
                 continue  # it was deleted since it was listed
-        # A chat that changes moves to the front of the list, where this pass has been already.
-        if not new:
-            return
-        since = began - _SKEW
+        last = page[-1]
 
 
-async def _headers(store: Store, since: int) -> AsyncIterator[Header]:
-    """Yield headers, newest change first, as long as they changed at ``since`` or later."""
-    before: tuple[int, ChatId] | None = None
-    while True:
-        page = await store.list_chats(ChatQuery(before=before))
-        for header in page:
-            if header.updated_at < since:
-                return
-            yield header
+async def _check_stored(
+    store: Store, chat: str, upto: int | None
+) -> tuple[list[Finding], list[StoredEvent], Mapping[str, bytes], ChatState | None]:
+    """Check the log of a stored chat as far as it can be read; return what was found, read, and folded."""
+    events: list[StoredEvent] = []
+    unreadable: list[Finding] = []
+    size = PAGE
+    while not unreadable:
+        try:
+            page = await store.read_events(ChatId(chat), after=len(events), upto=upto, limit=size)
+        except MalformedRow as error:
+            # What lies before the broken row is still looked at: read on one by one.
+            unreadable, size = ([_form(chat, error)], 1) if size == 1 else ([], 1)
+            continue
         if not page:
-            return
-        before = (page[-1].updated_at, page[-1].chat)
+            break
+        events.extend(page)
+    blobs = await store.get_blobs(_referred(events))
+    found, state = _check_log(chat, events, blobs)
+    return [*found, *unreadable], events, blobs, None if unreadable else state
+
+
+async def _check_end(store: Store, chat: str, header: Header) -> list[Finding]:
+    """Look for events behind the header's version."""
+    try:
+        beyond = await store.read_events(ChatId(chat), after=header.version, limit=1, content=False)
+        again = await store.load_header(ChatId(chat)) if beyond else None
+    except MalformedRow as error:
+        return [_form(chat, error)]
+    if again is None or again.header.version != header.version:
+        return []
+    return [_header(chat, f"events follow version {header.version}, which the header says is the last")]
 
 
 def _check_log(
@@ -147,7 +159,7 @@ def _check_log(
     found += _audit(name, recorded)
     try:
         return found, fold(recorded)
-    except (EventsError, LookupError) as error:
+    except _UNSOUND as error:
         # A log that was tampered with may name messages that it never had.
         found.append(Finding(chat=name, version=None, check="audit", problem=f"it does not fold: {_said(error)}"))
         return found, None
@@ -159,7 +171,7 @@ def _audit(name: str, recorded: Sequence[Recorded]) -> Iterator[Finding]:
         for finding in audit(recorded):
             version = finding.version
             yield Finding(chat=name, version=version, check="audit", problem=finding.problem)
-    except (EventsError, LookupError) as error:
+    except _UNSOUND as error:
         where = version or None
         yield Finding(chat=name, version=where, check="audit", problem=f"the audit ended here: {_said(error)}")
 
@@ -168,8 +180,8 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-_SKEW: Final = 60_000_000
-"""Microseconds by which a process's estimate of database time may be behind."""
+_UNSOUND: Final = (EventsError, LookupError, ValueError, TypeError, AttributeError)
+"""What folding may raise where events are well formed one by one and make no sense together."""
 
 _NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "reader_level"})
 
@@ -197,11 +209,25 @@ def _check_header(
 
 
 def _check_blobs(chat: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> Iterator[Finding]:
-    missing = set(referred_blobs(events)) - set(blobs)
+    missing = set(_referred(events)) - set(blobs)
     for stored in events if missing else ():
-        for digest in sorted(missing.intersection(referred_blobs([stored]))):
+        for digest in sorted(missing.intersection(_referred([stored]))):
             version = stored.envelope.version
             yield Finding(chat=chat, version=version, check="blob", problem=f"content {digest} is not in the store")
+
+
+def _referred(events: Sequence[StoredEvent]) -> list[str]:
+    """Return the blobs that readable events refer to; which events cannot be read is told by other checks."""
+    digests: set[str] = set()
+    for stored in events:
+        with suppress(MalformedEvent):
+            digests.update(referred_blobs([stored]))
+    return sorted(digests)
+
+
+def _form(chat: str, error: MalformedRow) -> Finding:
+    check: Check = "header" if error.version is None else "form"
+    return Finding(chat=chat, version=error.version, check=check, problem=error.why)
 
 
 def _header(chat: str, problem: str) -> Finding:

@@ -145,12 +145,16 @@ class Interrupt(Command, frozen=True, kw_only=True):
 
 
 class SubmitResults(Command, frozen=True, kw_only=True):
-    """Answer the open actions of ``action``, all of them and no others."""
+    """Answer the open actions of ``action``, all of them and no others.
+
+    ``broken``: calls that are approved with arguments that are not the JSON text of an object.
+    """
 
     trigger = "submit_results"
     action: int
     results: tuple[SubmittedResult, ...] = ()
     approvals: tuple[ApprovalAnswer, ...] = ()
+    broken: tuple[CallKey, ...] = ()
     budget: BudgetAnswer | None = None
 
 

@@ -5,7 +5,7 @@ State is checked before ids, so a refusal names the first thing that stands in t
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class Refusal(Exception):
@@ -21,7 +21,9 @@ class Refusal(Exception):
     code: ClassVar[str] = "refusal"
 
     def __init__(self, trigger: str, state: str, reason: str) -> None:
-        super().__init__(f"{trigger} refused in {state}: {reason}")
+        # A chat that is not there has no state to speak of, and one that is to be made has none yet.
+        where = "" if state == "N" or trigger in {"create", "fork"} else f" in {state}"
+        super().__init__(f"{trigger} refused{where}: {reason}")
         self.trigger = trigger
         self.state = state
         self.reason = reason
@@ -103,6 +105,15 @@ class ActionStale(Refusal):
     code = "action_stale"
 
 
+_PROBLEMS: Final = {
+    "none_given": "no results were given",
+    "duplicate": "a call is answered twice",
+    "invalid_json": "what was given is not JSON that can be stored",
+    "missing": "answers are missing",
+    "unexpected": "nobody asked for these answers",
+}
+
+
 class ToolResultsInvalid(Refusal):
     """Submitted results do not match the open actions.
 
@@ -115,7 +126,7 @@ class ToolResultsInvalid(Refusal):
 
     def __init__(self, trigger: str, state: str, kind: str, ids: tuple[str, ...] = ()) -> None:
         names = ", ".join(ids)
-        super().__init__(trigger, state, f"results are {kind.replace('_', ' ')}{': ' + names if names else ''}")
+        super().__init__(trigger, state, f"{_PROBLEMS.get(kind, kind)}{': ' + names if names else ''}")
         self.kind = kind
         self.ids = ids
 

@@ -47,7 +47,12 @@ class MalformedEvent(EventsError):
 
 
 class InvalidValue(EventsError):
-    """A given value cannot be stored exactly (lone surrogate, NaN, integer beyond 64 bits, too deep, too large)."""
+    """A given value is not what is asked for, or cannot be stored exactly (lone surrogate, NaN, too deep, too large).
+
+    Attributes:
+        path: JSON path of the value, from the argument's name on.
+        why: What is wrong with it.
+    """
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")

@@ -8,6 +8,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
 
@@ -30,5 +31,16 @@ def replay(events: Iterable[Recorded], state: ChatState | None = None) -> Iterat
 
 
 def state_at(events: Iterable[Recorded], version: int) -> ChatState:
-    """Return the state after the event at ``version``; 0 is the state before the first event."""
-    return fold(takewhile(lambda recorded: recorded.version <= version, events))
+    """Return the state after the event at ``version``; 0 is the state before the first event.
+
+    Raises:
+        InvalidValue: The events do not reach that version, or it is negative or no number.
+    """
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise InvalidValue("$.version", f"must be a whole number, not {type(version).__name__}")
+    state = fold(takewhile(lambda recorded: recorded.version <= version, events))
+    if state.control.version != version:
+        raise InvalidValue(
+            "$.version", f"there is no version {version}; the events given end at {state.control.version}"
+        )
+    return state

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from events.values import check_value
 from generation.context import ContextSource
 from generation.digest import digest_of
 from generation.errors import AgentDeclarationError, UnknownModel
-from generation.models import ModelConfig, parse_model
+from generation.models import ModelConfig, check_count, parse_model
 from generation.prompt_types import ToolSpec
 from generation.tools.contract import Tool
 from generation.tools.registry import ToolSet
@@ -45,16 +45,17 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "max_model_attempts"):
-            if getattr(self, name) < 1:
-                raise AgentDeclarationError("limits", f"{name} must be at least 1, not {getattr(self, name)}")
-        if not (self.action_timeout > 0 and math.isfinite(self.action_timeout)):
-            raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {self.action_timeout}")
+            check_count("limits", name, getattr(self, name), 1)
+        seconds: object = self.action_timeout
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {seconds!r}")
         if self.on_expiry not in {"go_on", "end_turn"}:
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
+        if not isinstance(self.budget, Budget | None):
+            raise AgentDeclarationError("limits", f"budget must be a Budget or None, not {type(self.budget).__name__}")
         for name in ("tokens", "cost_micros", "turns"):
-            value = getattr(self.budget, name, None)
-            if value is not None and value < 0:
-                raise AgentDeclarationError("limits", f"budget.{name} must not be negative, not {value}")
+            if (value := getattr(self.budget, name, None)) is not None:
+                check_count("limits", f"budget.{name}", value, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +84,12 @@ class Agent:
 
     def __post_init__(self) -> None:
         what = f"agent {self.name!r}"
-        if not _NAME.fullmatch(self.name):
+        name: object = self.name
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise AgentDeclarationError(
                 what, "a name is 1 to 100 letters, digits, _, . or -, the first a letter or digit"
             )
+        _check_kinds(self, what)
         system = (self.system,) if isinstance(self.system, str) else tuple(self.system)
         for index, text in enumerate(system):
             try:
@@ -159,6 +162,24 @@ class Agent:
                 "context": None if self.context is None else self.context.name,
             }
         )
+
+
+def _check_kinds(agent: Agent, what: str) -> None:
+    """Refuse what is likely to be given by mistake: one thing in place of a list, one kind in place of another."""
+    system, tools, models, limits = (getattr(agent, name) for name in ("system", "tools", "models", "limits"))
+    if isinstance(tools, str) or not isinstance(tools, Iterable):
+        raise AgentDeclarationError(what, f"tools must be a list of tools, not {type(tools).__name__}: write [tool]")
+    if isinstance(models, str) or not isinstance(models, Iterable):
+        raise AgentDeclarationError(what, f"models must be a list, not {type(models).__name__}: write [model]")
+    for model in (agent.model, agent.compaction_model, *models):
+        if not isinstance(model, ModelConfig | str | None):
+            raise AgentDeclarationError(
+                what, f"a model is a text provider/name or a ModelConfig, not {type(model).__name__}"
+            )
+    if not isinstance(system, Iterable) or not all(isinstance(text, str) for text in system):
+        raise AgentDeclarationError(what, "system is a text or a list of texts")
+    if not isinstance(limits, Limits):
+        raise AgentDeclarationError(what, f"limits must be Limits(...), not {type(limits).__name__}")
 
 
 def _configured(model: ModelConfig | str | None) -> ModelConfig | None:

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from events.content import Json
-from generation.error_texts import CHAIN_MESSAGES, detail_of, message_for
+from generation.error_texts import CHAIN_MESSAGES, connection_detail, detail_of, message_for, unreachable_message
 from generation.errors import ClassifiedError
 from generation.retry import SECOND_US
 
@@ -36,7 +36,9 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
     """Facts about a failed call.
 
     ``text`` is the exception's own text, ``body`` what the service answered (JSON, or text), ``headers`` have
-    lower-case names, ``error_type`` and ``code`` are the service's own words for the error.
+    lower-case names, ``error_type`` and ``code`` are the service's own words for the error. Where the transport failed,
+    ``host`` is the service's (with its port, if one was given), ``cause`` says what happened, and ``connected`` whether
+    there was a connection at all.
     """
 
     provider: str
@@ -47,6 +49,9 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     code: str | None = None
     transport: Transport = "none"
+    host: str = ""
+    cause: str = ""
+    connected: bool = True
 
 
 class _Verdict(Struct, frozen=True):
@@ -223,11 +228,17 @@ def classify(facts: ErrorFacts, now_us: int) -> ClassifiedError:
         detail: str | None = chain_detail[1]
     else:
         detail = detail_of(facts.body, facts.text, auth=verdict.kind == "auth")
+    if verdict.kind == "timeout" and facts.cause:
+        detail = connection_detail(facts.host, facts.cause, connected=facts.connected)
+    if verdict.kind == "timeout" and not facts.connected:
+        message = unreachable_message(facts.provider, facts.host, facts.cause)
+    elif chain_detail is not None:
+        message = chain_detail[0]
+    else:
+        message = message_for(verdict.kind, facts.provider, retryable=verdict.retryable, status=status)
     return ClassifiedError(
         kind=verdict.kind,
-        message=chain_detail[0]
-        if chain_detail
-        else message_for(verdict.kind, facts.provider, retryable=verdict.retryable, status=status),
+        message=message,
         detail=detail,
         provider=facts.provider,
         retryable=verdict.retryable,

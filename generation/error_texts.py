@@ -99,6 +99,25 @@ def message_for(kind: str, provider: str, *, retryable: bool, status: int | None
     return template.format(name=name, name_inside=inside)
 
 
+def unreachable_message(provider: str, host: str, cause: str) -> str:
+    """Return the message of a call that got no connection: it says where to, since a wrong address never mends."""
+    name = display_name(provider)
+    return f"{name} cannot be reached: {connection_detail(host, cause, connected=False)}."
+
+
+def connection_detail(host: str, cause: str, *, connected: bool) -> str:
+    """Return what the transport says of its failure.
+
+    Args:
+        host: The service's host, with its port if one was given; no URL, so that no credentials are in it.
+        cause: What happened, in the system's words.
+        connected: Whether there was a connection, which then broke.
+    """
+    where = host or "the service"
+    said = redact(cause) or "no connection"
+    return cut(f"the connection to {where} broke: {said}" if connected else f"cannot reach {where}: {said}")
+
+
 def redact(text: str) -> str:
     """Return ``text`` on one line, without addresses and without what looks like a secret."""
     for secret in _SECRETS:

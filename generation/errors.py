@@ -79,6 +79,20 @@ class UnknownModel(GenerationError, ValueError):
         self.why = why
 
 
+class InvalidBaseUrl(GenerationError, ValueError):
+    """Where a provider shall reach its service is no URL of one: says whose setting it is and why.
+
+    Attributes:
+        whose: The setting or environment variable.
+        why: What is wrong.
+    """
+
+    def __init__(self, whose: str, shown: str, why: str) -> None:
+        super().__init__(f"{whose}: {f'{shown}: ' if shown else ''}{why}")
+        self.whose = whose
+        self.why = why
+
+
 class MissingExtra(GenerationError, ImportError):
     """A provider's SDK is not installed; the message says how to install it."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from events.content import Json
 from events.errors import InvalidValue
@@ -78,17 +78,19 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         what = f"model {self.provider}/{self.name}"
-        if not _PROVIDER.fullmatch(self.provider):
+        provider, name = cast(object, self.provider), cast(object, self.name)
+        if not isinstance(provider, str) or not _PROVIDER.fullmatch(provider):
             raise AgentDeclarationError(what, f"{self.provider!r} is no name of a provider")
-        if not self.name or self.name.strip() != self.name:
+        if not isinstance(name, str) or not name or name.strip() != name:
             raise AgentDeclarationError(what, f"{self.name!r} is no name of a model")
         for limit in ("context_limit", "max_output"):
-            value = getattr(self, limit)
-            if value is not None and value < 1:
-                raise AgentDeclarationError(what, f"{limit} must be at least 1, not {value}")
+            if (value := getattr(self, limit)) is not None:
+                check_count(what, limit, value, 1)
         if self.effort is not None and self.effort not in EFFORTS:
             raise AgentDeclarationError(what, f"effort must be one of {', '.join(EFFORTS)}, not {self.effort!r}")
-        if self.compaction_threshold is not None and not 0 <= self.compaction_threshold <= 100:
+        if self.compaction_threshold is not None:
+            check_count(what, "compaction_threshold", self.compaction_threshold, 0)
+        if self.compaction_threshold is not None and self.compaction_threshold > 100:
             raise AgentDeclarationError(what, f"compaction_threshold must be 0 to 100, not {self.compaction_threshold}")
         try:
             check_value(dict(self.options), "options")
@@ -156,6 +158,18 @@ def parse_model(reference: str) -> ModelConfig:
         return ModelConfig(provider=provider, name=name)
     except AgentDeclarationError as error:
         raise UnknownModel(reference, error.why) from None
+
+
+def check_count(what: str, name: str, value: object, least: int) -> None:
+    """Check that a setting of an agent or a model is a whole number of at least ``least``.
+
+    Raises:
+        AgentDeclarationError: It is none; says whose it is and its name.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise AgentDeclarationError(what, f"{name} must be a whole number, not {type(value).__name__}")
+    if value < least:
+        raise AgentDeclarationError(what, f"{name} must be at least {least}, not {value}")
 
 
 def _micros(category: str, price: object) -> int | None:

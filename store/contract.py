@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias, get_args
 
 from msgspec import Struct
 
 from events.envelope import Status, StoredEvent
+from events.errors import InvalidValue
 from events.ids import ChatId, CommandId, WorkerId
 
 
@@ -165,6 +166,31 @@ class ChatQuery(Struct, frozen=True, kw_only=True):
     before: tuple[int, ChatId] | None = None
     limit: int = 50
 
+    def __post_init__(self) -> None:
+        """Refuse a query that no chat could match.
+
+        Raises:
+            InvalidValue: A status that does not exist, a negative limit, or something of another type.
+        """
+        for field in ("owner", "agent"):
+            _check_field(field, "a text or None", isinstance(getattr(self, field), str | None))
+        _check_field("archived", "True, False or None", isinstance(self.archived, bool | None))
+        for status in () if self.statuses is None else self.statuses:
+            _check_field("statuses", f"among {', '.join(get_args(Status))}", status in get_args(Status))
+        _check_field("labels", "a mapping of texts", isinstance(self.labels, Mapping))
+        texts = (text for pair in self.labels.items() for text in pair)
+        _check_field("labels", "a mapping of texts", all(isinstance(text, str) for text in texts))
+        _check_field("limit", "a number from 0 on", type(self.limit) is int and 0 <= self.limit < 2**63)
+        if self.before is not None:
+            seen = tuple(self.before)
+            fits = len(seen) == 2 and type(seen[0]) is int and 0 <= seen[0] < 2**63 and isinstance(seen[1], str)
+            _check_field("before", "(updated_at, chat) of the last row seen", fits)
+
+
+def _check_field(field: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
+    if not fits:
+        raise InvalidValue(f"$.{field}", f"must be {wanted}")
+
 
 class Store(Protocol):
     """A place where chats are kept. Open it as an async context manager."""
@@ -191,13 +217,21 @@ class Store(Protocol):
         ...
 
     async def load_header(self, chat: ChatId) -> LoadedHeader | None:
-        """Return the header of ``chat`` by one keyed read, or None if there is no such chat."""
+        """Return the header of ``chat`` by one keyed read, or None if there is no such chat.
+
+        Raises:
+            MalformedRow: It is not as it was written.
+        """
         ...
 
     async def read_events(
         self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True
     ) -> Sequence[StoredEvent]:
-        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request."""
+        """Return events with ``after`` < version <= ``upto``, at most ``limit``, without content on request.
+
+        Raises:
+            MalformedRow: One is not as it was written.
+        """
         ...
 
     async def append(self, append: Append) -> AppendResult:
@@ -220,7 +254,15 @@ class Store(Protocol):
         ...
 
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
-        """Return headers that match ``query``."""
+        """Return headers that match ``query``.
+
+        Raises:
+            MalformedRow: A header is not as it was written. :meth:`list_ids` still tells which chats there are.
+        """
+        ...
+
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """Return ids of chats in an order that never changes, those behind ``after``; no other column is read."""
         ...
 
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:

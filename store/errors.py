@@ -1,5 +1,9 @@
 """Errors of the ``store`` layer, under one base. The docstring says when one is raised."""
 
+from __future__ import annotations
+
+from events.errors import MalformedEvent
+
 
 class StoreError(Exception):
     """Base of all errors of this layer."""
@@ -65,9 +69,24 @@ class InvalidStoreUrl(StoreError, ValueError):
         self.why = why
 
 
+class MalformedRow(StoreError, MalformedEvent):
+    """A row of the database is not as chatfold writes it: somebody else changed it.
+
+    Attributes:
+        chat: The chat whose row it is.
+        version: The event's version; None where it is the header's row, or not known.
+    """
+
+    def __init__(self, chat: str, version: int | None, why: str) -> None:
+        place = f"chat {chat!r}, {'the header' if version is None else f'version {version}'}"
+        MalformedEvent.__init__(self, place, why)
+        self.chat = chat
+        self.version = version
+
+
 class ChatExists(StoreError):
     """A chat of this id exists already (or existed and was deleted)."""
 
     def __init__(self, chat: str) -> None:
-        super().__init__(f"chat {chat!r} exists already; import it under another id with --as ID")
+        super().__init__(f"chat {chat!r} exists already, or did; use another id")
         self.chat = chat

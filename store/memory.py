@@ -142,6 +142,11 @@ class MemoryStore(Reentrant):
         headers.sort(key=_list_order)
         return headers[: max(query.limit, 0)]
 
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.list_ids`."""
+        self._require_open()
+        return sorted(chat for chat in self._chats if after is None or chat > after)[: max(limit, 0)]
+
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         """See :meth:`store.contract.Store.get_blobs`."""
         self._require_open()

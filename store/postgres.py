@@ -106,7 +106,7 @@ class PostgresStore(Reentrant):
             "upto": _LAST if upto is None else upto,
             "limit": _LAST if limit is None else max(limit, 0),
         }
-        return [event_of(row) for row in await self._read(sql.read_events_statement(content=content), values)]
+        return [event_of(chat, row) for row in await self._read(sql.read_events_statement(content=content), values)]
 
     async def append(self, append: Append) -> AppendResult:
         """See :meth:`store.contract.Store.append`."""
@@ -128,6 +128,10 @@ class PostgresStore(Reentrant):
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
         """See :meth:`store.contract.Store.list_chats`."""
         return [header_of(row) for row in await self._read(*sql.list_statement(query))]
+
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.list_ids`."""
+        return [row[0] for row in await self._read(sql.LIST_IDS, {"after": after or "", "limit": max(limit, 0)})]
 
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         """See :meth:`store.contract.Store.get_blobs`."""

@@ -72,6 +72,7 @@ SELECT s.version, s.fingerprint,
     (SELECT n.version FROM chat_events n WHERE n.chat = s.chat ORDER BY n.version DESC LIMIT 1))
 FROM chat_events s WHERE s.chat = %(chat)s AND s.command = %(command)s AND s.command_index = 0
 """
+LIST_IDS: Final = "SELECT chat FROM chats WHERE chat > %(after)s ORDER BY chat LIMIT %(limit)s"
 GET_BLOBS: Final = "SELECT digest, data FROM blobs WHERE digest = ANY(%(digests)b::text[])"
 TOMBSTONE: Final = "SELECT digest FROM tombstones WHERE chat = %(chat)s"
 HELD_BY: Final = "SELECT chat FROM chats WHERE holder = %(worker)s AND ready_at IS NOT NULL ORDER BY chat"

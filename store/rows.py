@@ -4,6 +4,7 @@ Owns the order of columns, which both back ends rely on. What one driver alone t
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from events.envelope import Envelope, StoredEvent
 from events.records import Actor
 from store.contract import Header, NewEvent
+from store.errors import MalformedRow
 from store.rules import ready_at
 
 HEADER_COLUMNS: Final = (
@@ -29,6 +31,30 @@ EVENT_COLUMNS: Final = (
 """What is read of an event; a written one ends with ``fingerprint``."""
 
 WRITTEN_EVENT_COLUMNS: Final = (*EVENT_COLUMNS, "fingerprint")
+
+
+_TEXT: Final[frozenset[type]] = frozenset({str})
+_NUMBER: Final[frozenset[type]] = frozenset({int})
+_BYTES: Final[frozenset[type]] = frozenset({bytes})
+_FLAG: Final[frozenset[type]] = frozenset({bool, int})
+_MAYBE_TEXT: Final[frozenset[type]] = frozenset({str, type(None)})
+_MAYBE_NUMBER: Final[frozenset[type]] = frozenset({int, type(None)})
+
+_HEADER_TYPES: Final = (
+    _TEXT, _TEXT, _TEXT, _TEXT, _FLAG, _FLAG, _NUMBER, _NUMBER, _NUMBER,
+    _NUMBER, _NUMBER, _MAYBE_TEXT, _MAYBE_NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES, _MAYBE_TEXT, _TEXT,
+    _MAYBE_TEXT, _FLAG, _FLAG, _NUMBER,
+)  # fmt: skip
+"""What each of ``HEADER_COLUMNS`` holds."""
+
+_EVENT_TYPES: Final = (
+    _NUMBER, _TEXT, _NUMBER, _NUMBER, _TEXT, _MAYBE_TEXT, _TEXT, _TEXT, _TEXT,
+    _NUMBER, _BYTES, _BYTES, _BYTES,
+)  # fmt: skip
+"""What each of ``EVENT_COLUMNS`` holds."""
+
+_EVENT_SHAPES: Final = frozenset(product(*_EVENT_TYPES))
+"""The same as whole rows, so that one look tells whether a row is right."""
 
 
 def header_row(header: Header) -> tuple[Any, ...]:
@@ -62,7 +88,14 @@ def header_row(header: Header) -> tuple[Any, ...]:
 
 
 def header_of(row: Sequence[Any]) -> Header:
-    """Return the header whose ``HEADER_COLUMNS`` are the first values of ``row``."""
+    """Return the header whose ``HEADER_COLUMNS`` are the first values of ``row``.
+
+    Raises:
+        MalformedRow: A value is of another type than was written (SQLite lets everything into a column).
+    """
+    for column, types, value in zip(HEADER_COLUMNS, _HEADER_TYPES, row, strict=False):
+        if type(value) not in types:
+            raise MalformedRow(str(row[0]), None, _wrong(column, types, value))
     return Header(
         chat=row[0],
         owner=row[1],
@@ -82,7 +115,7 @@ def header_of(row: Sequence[Any]) -> Header:
         control=row[15],
         digest=row[16],
         title=row[17],
-        labels=_labels(row[18]),
+        labels=_labels(row[0], row[18]),
         parent=row[19],
         pinned=bool(row[20]),
         foreign=bool(row[21]),
@@ -111,8 +144,17 @@ def event_row(new: NewEvent) -> tuple[Any, ...]:
     )
 
 
-def event_of(row: Sequence[Any]) -> StoredEvent:
-    """Return the event whose ``EVENT_COLUMNS`` are the values of ``row``."""
+def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
+    """Return the event of ``chat`` whose ``EVENT_COLUMNS`` are the values of ``row``.
+
+    Raises:
+        MalformedRow: A value is of another type than was written (SQLite lets everything into a column).
+    """
+    if tuple(map(type, row)) not in _EVENT_SHAPES:
+        for column, types, value in zip(EVENT_COLUMNS, _EVENT_TYPES, row, strict=True):
+            if type(value) not in types:
+                version = row[0] if type(row[0]) is int else None
+                raise MalformedRow(chat, version, _wrong(column, types, value))
     return StoredEvent(
         envelope=Envelope(
             version=row[0],
@@ -138,10 +180,19 @@ def labels_text(labels: Mapping[str, str]) -> str:
     return msgspec.json.encode({escaped(key): escaped(value) for key, value in labels.items()}).decode()
 
 
-def _labels(text: str) -> dict[str, str]:
+def _labels(chat: str, text: str) -> dict[str, str]:
     if text == "{}":
         return {}
-    return {unescaped(key): unescaped(value) for key, value in msgspec.json.decode(text, type=dict[str, str]).items()}
+    try:
+        labels = msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise MalformedRow(chat, None, f"labels: {error}") from None
+    return {unescaped(key): unescaped(value) for key, value in labels.items()}
+
+
+def _wrong(column: str, types: frozenset[type], value: object) -> str:
+    wanted = " or ".join(sorted(each.__name__ for each in types))
+    return f"column {column} holds {type(value).__name__}, not {wanted}"
 
 
 def escaped(text: str) -> str:

@@ -196,6 +196,10 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.list_chats`."""
         return await self._reader.run(sql.list_chats, query)
 
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.list_ids`."""
+        return await self._reader.run(sql.list_ids, after, max(limit, 0))
+
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         """See :meth:`store.contract.Store.get_blobs`."""
         return await self._reader.run(sql.get_blobs, digests)

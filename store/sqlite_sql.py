@@ -27,7 +27,7 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import OutcomeUnknown
+from store.errors import MalformedRow, OutcomeUnknown
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
@@ -129,10 +129,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def load_header(connection: sqlite3.Connection, chat: str, now: int) -> LoadedHeader | None:
     """Read a header and judge its holder's lease at ``now``."""
-    row = connection.execute(LOAD, (chat,)).fetchone()
+    with _readable(chat):
+        row = connection.execute(LOAD, (chat,)).fetchone()
     if row is None:
         return None
-    return LoadedHeader(header=header_of(row), now=now, holder_alive=row[-1] is not None and row[-1] > now)
+    alive = isinstance(row[-1], int) and row[-1] > now
+    return LoadedHeader(header=header_of(row), now=now, holder_alive=alive)
 
 
 def read_events(
@@ -140,11 +142,29 @@ def read_events(
 ) -> list[StoredEvent]:
     """Read a range of events."""
     columns = _EVENT if content else _EVENT.removesuffix("content") + "x'' AS content"
-    rows = connection.execute(
-        f"SELECT {columns} FROM chat_events WHERE chat = ? AND version > ? AND version <= ? ORDER BY version LIMIT ?",
-        (chat, after, 2**63 - 1 if upto is None else upto, -1 if limit is None else max(limit, 0)),
-    )
-    return [event_of(row) for row in rows]
+    bounds = (after, 2**63 - 1 if upto is None else upto, -1 if limit is None else max(limit, 0))
+    with _readable(chat, after + 1 if limit == 1 else None):
+        rows = connection.execute(
+            f"SELECT {columns} FROM chat_events WHERE chat = ? AND version > ? AND version <= ? "
+            "ORDER BY version LIMIT ?",
+            (chat, *bounds),
+        ).fetchall()
+    return [event_of(chat, row) for row in rows]
+
+
+@contextmanager
+def _readable(chat: str, version: int | None = None) -> Iterator[None]:
+    """Name the chat whose row holds a text that is none.
+
+    Raises:
+        MalformedRow: The driver cannot read a text.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+        raise MalformedRow(chat, version, str(error)) from error
 
 
 def append(connection: sqlite3.Connection, new: Append) -> AppendResult:
@@ -231,9 +251,15 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
     return [header_of(row) for row in rows]
 
 
+def list_ids(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Any]:
+    """Read ids in their order."""
+    rows = connection.execute("SELECT chat FROM chats WHERE chat > ? ORDER BY chat LIMIT ?", (after or "", limit))
+    return [row[0] for row in rows]
+
+
 def get_blobs(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[str, bytes]:
     """Read blobs by digest."""
-    statement = "SELECT digest, data FROM blobs WHERE digest IN (SELECT value FROM json_each(?))"
+    statement = "SELECT digest, CAST(data AS BLOB) FROM blobs WHERE digest IN (SELECT value FROM json_each(?))"
     return dict(connection.execute(statement, (json.dumps(list(digests)),)))
 
 

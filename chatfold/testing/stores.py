@@ -41,6 +41,7 @@ CallName: TypeAlias = Literal[
     "held_by",
     "import_chat",
     "list_chats",
+    "list_ids",
     "load_header",
     "now",
     "read_events",
@@ -122,6 +123,13 @@ class WrappedStore:
         self.before("list_chats")
         result = await self.inner.list_chats(query)
         self.after("list_chats")
+        return result
+
+    async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
+        """See :meth:`store.contract.Store.list_ids`."""
+        self.before("list_ids")
+        result = await self.inner.list_ids(after=after, limit=limit)
+        self.after("list_ids")
         return result
 
     async def get_blobs(self, digests: Sequence[str]) -> Mapping[str, bytes]:

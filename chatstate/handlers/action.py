@@ -49,7 +49,7 @@ def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted
     doubled = tuple(call for call, times in Counter(given).items() if times > 1)
     if doubled:
         _invalid(ctx, "duplicate", doubled)
-    broken = tuple(r.call for r in command.results if r.problem is not None)
+    broken = tuple(r.call for r in command.results if r.problem is not None) + command.broken
     if broken:
         _invalid(ctx, "invalid_json", broken)
     owed: set[_Item] = {(item.kind, item.call) for item in action.items}

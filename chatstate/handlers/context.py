@@ -73,7 +73,7 @@ class Context(Struct, frozen=True, kw_only=True):
     def check_queued(self, target: MessageId) -> None:
         """Refuse where ``target`` is not in the queue."""
         if all(item.id != target for item in self.control.queue):
-            self.refuse(QueuedNotFound, f"no message {target} is queued")
+            self.refuse(QueuedNotFound, f"no message {target!r} is queued")
 
     def check_fence(self, fence: Fence) -> None:
         """Refuse a worker whose fence does not hold: the table says what its trigger must name."""

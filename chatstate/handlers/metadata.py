@@ -71,7 +71,7 @@ def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
     known = {item.id for item in transcript.messages} | set(transcript.queued)
     missing = [target for target in command.targets if target not in known]
     if missing or not command.targets:
-        ctx.refuse(MessageNotFound, f"no message {', '.join(missing) or '(none was named)'} is in this chat")
+        ctx.refuse(MessageNotFound, f"no message {', '.join(map(repr, missing)) or '(none was named)'} is in this chat")
     return v.ContentErased(messages=command.targets)
 
 

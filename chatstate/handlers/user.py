@@ -80,10 +80,10 @@ def edit(ctx: Context, command: c.EditMessage) -> v.MessageEdited:
     messages = ctx.state.need_transcript(ctx.trigger).messages
     position = messages.find(command.target)
     if position is None:
-        ctx.refuse(MessageNotFound, f"no message {command.target} is in history")
+        ctx.refuse(MessageNotFound, f"no message {command.target!r} is in history")
     target = messages[position].message
     if not target.opens_turn or target.boundary is not None:
-        ctx.refuse(NotAUserMessage, f"message {command.target} is not a user's message that clients see")
+        ctx.refuse(NotAUserMessage, f"message {command.target!r} is not a user's message that clients see")
     surviving = ctx.control.clone()
     surviving.indexes = index(messages.before(position))
     return v.MessageEdited(

@@ -15,7 +15,7 @@ from events.records import AttemptReport, ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
 from generation.assemble import Assembler
 from generation.digests import digest_request
-from generation.errors import ClassifiedError, MissingExtra, ProviderError, UnknownModel
+from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.live import live_parts
 from generation.outcome import require_consent, require_output
 from generation.parts import LivePart, PartBuffer
@@ -55,7 +55,7 @@ class ModelCall:
         runtime = self.attempt.runtime
         try:
             provider = runtime.provider(self.model.provider)
-        except (UnknownModel, MissingExtra) as error:
+        except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error

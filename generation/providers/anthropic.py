@@ -16,6 +16,7 @@ from events.content import Json
 from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
 from generation.providers.anthropic_wire import NAME, body
+from generation.providers.base_url import check_where
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -51,6 +52,9 @@ class AnthropicProvider:
         api_key: The key; None: ANTHROPIC_API_KEY and what else the SDK looks for.
         timeout: Seconds that the transport waits for data.
         clock: Gives the time in microseconds UTC.
+
+    Raises:
+        InvalidBaseUrl: The base URL is none.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class AnthropicProvider:
         timeout: float = 600.0,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
+        check_where(base_url, "ANTHROPIC_BASE_URL")
         self._clock: Final = clock
         self._keyless = ""
         self._client: AsyncAnthropic | None = None

@@ -6,6 +6,7 @@ import os
 
 from openai import AsyncOpenAI
 
+from generation.providers.base_url import check_where
 from generation.providers.transport import transport_timeout
 
 _KEYLESS = "none"
@@ -19,7 +20,11 @@ def make_client(*, base_url: str | None, api_key: str | None, timeout: float) ->
         base_url: Where the service is; None: the SDK's default, or OPENAI_BASE_URL.
         api_key: The key; None: OPENAI_API_KEY. A server with a base URL of its own may do without.
         timeout: Seconds that the transport waits for data.
+
+    Raises:
+        InvalidBaseUrl: The base URL is none.
     """
+    check_where(base_url, "OPENAI_BASE_URL")
     key = api_key or os.environ.get("OPENAI_API_KEY") or (_KEYLESS if base_url else None)
     if not key:
         return None

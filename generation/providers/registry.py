@@ -53,6 +53,11 @@ def forms() -> str:
     return ", ".join(entry.example for entry in _PROVIDERS.values())
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of the built-in providers."""
+    return tuple(_PROVIDERS)
+
+
 def provider_for(
     reference: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 600.0
 ) -> tuple[Provider, str]:
@@ -84,6 +89,7 @@ def make_provider(name: str, settings: ProviderSettings) -> Provider:
     Raises:
         UnknownModel: There is no such provider.
         MissingExtra: The provider's SDK is not installed.
+        InvalidBaseUrl: The base URL, the given one or the one of the SDK's environment variable, is none.
     """
     entry = _PROVIDERS.get(name)
     if entry is None:

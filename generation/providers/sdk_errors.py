@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from events.content import Json
 from generation.classify import ErrorFacts, Transport, classify
 from generation.error_texts import cut, message_for, redact
 from generation.errors import ClassifiedError, ProviderError
+from generation.providers.base_url import host_of
 
 MAX_BODY = 64 * 1024
 """Characters of an error's body that are read."""
@@ -60,7 +64,12 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
     inner = body.get("error") if isinstance(body, dict) else None
     named = inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
     transport = _transport(exc)
+    failed = transport in {"reset", "timeout"}
+    unreached = failed and bool(_names(exc) & _UNREACHED)
     return ErrorFacts(
+        host=_host(exc) if failed else "",
+        cause=_cause(exc, connecting=unreached) if failed else "",
+        connected=not unreached,
         provider=provider,
         text="" if transport != "none" else str(exc)[:MAX_BODY],
         status=status if isinstance(status, int) else None,
@@ -70,6 +79,54 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
         code=_word(named.get("code")),
         transport=transport,
     )
+
+
+_UNREACHED: Final = frozenset({"ConnectError", "ConnectTimeout", "ProxyError", "UnsupportedProtocol"})
+"""Exceptions of the transport before there is a connection."""
+
+
+def _chain(exc: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what it comes from, down to the first cause; of a group the first member."""
+    seen: set[int] = set()
+    link: BaseException | None = exc
+    while link is not None and id(link) not in seen:
+        yield link
+        seen.add(id(link))
+        group = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else None
+        link = group or link.__cause__ or link.__context__
+
+
+def _names(exc: BaseException) -> set[str]:
+    return {cls.__name__ for link in _chain(exc) for cls in type(link).__mro__}
+
+
+def _host(exc: BaseException) -> str:
+    """Return the host that was called, by the first request in the chain."""
+    for link in _chain(exc):
+        try:
+            request = getattr(link, "request", None)
+        except RuntimeError:  # an exception of the transport without a request
+            continue
+        if request is not None:
+            return host_of(str(request.url))
+    return ""
+
+
+def _cause(exc: BaseException, *, connecting: bool) -> str:
+    """Say what the system says of a failed connection."""
+    names = _names(exc)
+    if "ConnectTimeout" in names:
+        return "no connection in time"
+    if "TimeoutException" in names:
+        return "no data in time"
+    for link in reversed(tuple(_chain(exc))):
+        if isinstance(link, ssl.SSLError):
+            return str(getattr(link, "verify_message", "") or link.reason or link)
+        if isinstance(link, socket.gaierror):
+            return link.strerror or str(link)
+        if isinstance(link, OSError) and link.errno:
+            return os.strerror(link.errno)
+    return str(tuple(_chain(exc))[-1]) if connecting else ""
 
 
 def _word(value: Json) -> str | None:

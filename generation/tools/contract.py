@@ -123,16 +123,20 @@ class Tool:
     context: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ToolDeclarationError(self.name, "a name is 1 to 64 letters, digits, _ or -")
+        name: object = self.name
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ToolDeclarationError(str(self.name), "a name is 1 to 64 letters, digits, _ or -")
         if self.runner not in {"local", "client"}:
             raise ToolDeclarationError(self.name, f"runner is local or client, not {self.runner!r}")
         if self.crash not in {"rerun", "report"}:
             raise ToolDeclarationError(self.name, f"crash is rerun or report, not {self.crash!r}")
         if (self.function is None) is (self.runner == "local"):
             raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
-        if self.timeout is not None and not (self.timeout > 0 and math.isfinite(self.timeout)):
-            raise ToolDeclarationError(self.name, f"a timeout of {self.timeout} s")
+        if not isinstance(self.description, str):
+            raise ToolDeclarationError(self.name, f"the description is a text, not {type(self.description).__name__}")
+        seconds: object = self.timeout
+        if seconds is not None and (not isinstance(seconds, int | float) or not 0 < seconds < math.inf):
+            raise ToolDeclarationError(self.name, f"a timeout of {seconds!r} s")
         object.__setattr__(self, "schema", check_schema(self.name, self.schema))
 
     @classmethod
@@ -168,8 +172,10 @@ class Tool:
         if not callable(function):
             raise ToolDeclarationError(name or repr(function), "is not callable")
         own = name if name is not None else getattr(function, "__name__", "")
-        if not own:
-            raise ToolDeclarationError(repr(function), "has no name: give one")
+        if not isinstance(own, str) or not own:
+            raise ToolDeclarationError(
+                repr(function), "has no name: give one, a name is 1 to 64 letters, digits, _ or -"
+            )
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ToolDeclarationError(own, "is a generator: a tool returns its answer whole")
         signature = read_signature(own, function, ToolContext)

@@ -117,6 +117,9 @@ def check_schema(name: str, schema: Mapping[str, Json]) -> dict[str, Json]:
     Raises:
         ToolDeclarationError: It is not plain JSON, or not the schema of an object.
     """
+    given: object = schema
+    if not isinstance(given, Mapping):
+        raise ToolDeclarationError(name, f"a schema is a mapping or a type that has one, not {type(given).__name__}")
     try:
         check_value(dict(schema), "schema")
     except InvalidValue as error:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chatfold import Agent, Engine, GenerationError, InvalidValue, TransitionNotAllowed
+from chatfold.testing import ScriptedProvider
+from generation.errors import UnknownModel
 
 AGENT = Agent(name="a", model="scripted")
 
@@ -43,7 +46,7 @@ async def test_a_wrong_value_is_refused_with_its_path(
 async def test_a_chat_has_an_id_and_each_id_one_chat(engine: Engine) -> None:
     with pytest.raises(InvalidValue, match=r"\$\.chat_id: is empty"):
         await engine.create_chat("a", "Hi.", chat_id="")
-    with pytest.raises(TransitionNotAllowed, match="create refused in W: a chat of this id exists"):
+    with pytest.raises(TransitionNotAllowed, match=r"^create refused: a chat of this id exists"):
         await engine.create_chat("a", "Hi.", chat_id="c")
 
 
@@ -55,9 +58,25 @@ def test_a_bare_function_is_no_tool() -> None:
         Agent(name="a", tools=[add])  # type: ignore[list-item]
 
 
-async def test_a_model_of_no_provider_fails_the_turn_and_says_so(engine: Engine) -> None:
-    await engine.create_chat("a", "Hi.", chat_id="d", model="nowhere/any")
-    error = (await engine.settled("d")).control.last_error
+async def test_a_model_of_no_provider_is_refused_where_providers_are_known(engine: Engine) -> None:
+    said = "model 'nowhere/any': there is no such provider; known here: anthropic, openai, openai-chat, scripted"
+    for attempt in (
+        engine.create_chat("a", "Hi.", chat_id="d", model="nowhere/any"),
+        engine.send_message("c", "Hi.", model="nowhere/any"),
+        engine.set_model("c", "nowhere/any"),
+    ):
+        with pytest.raises(UnknownModel, match=said):
+            await attempt
+    async with Engine("memory://", [AGENT], providers={"nowhere": ScriptedProvider(["Hi."])}) as own:
+        await own.create_chat("a", "Hi.", chat_id="d", model="nowhere/any")
+        assert (await own.settled("d")).control.status == "waiting"
+
+
+async def test_a_model_of_no_provider_of_the_worker_fails_the_turn_and_says_so(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    async with Engine(url, worker=False) as web, Engine(url, [AGENT]):
+        await web.create_chat("a", "Hi.", chat_id="d", model="nowhere/any")
+        error = (await web.settled("d")).control.last_error
     assert error is not None
     assert error.kind == "config"
     assert "there is no provider of that name; valid forms are anthropic/NAME" in error.message.text

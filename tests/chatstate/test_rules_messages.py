@@ -144,7 +144,7 @@ def test_edit_needs_a_message_of_this_chat_that_is_in_history() -> None:
     with pytest.raises(MessageNotFound):
         chat.do(c.EditMessage(target=message_id(9, 0), message=b.user()))
     chat.do(c.EditMessage(target=message_id(1, 1), message=b.user("Other")))
-    with pytest.raises(MessageNotFound, match=r"no message 1\.1"):
+    with pytest.raises(MessageNotFound, match=r"no message '1\.1'"):
         chat.do(c.EditMessage(target=message_id(1, 1), message=b.user("Again")))
 
 

@@ -128,7 +128,7 @@ async def test_client_tool(one_place: Place, *, apart: bool) -> None:
         assert action is not None
         await at.ready()
         results = {item.call: "yes" for item in action.items if item.call is not None}
-        await at.scene.engine.submit_tool_results(chat, action.id, results)  # type: ignore[arg-type]
+        await at.scene.engine.submit_tool_results(chat, action.id, results)
         return chat
 
     script: list[Reply] = [Answer([ToolCall("ask_client", {"question": "Yes?"})]), Answer("Done.")]

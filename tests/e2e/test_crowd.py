@@ -104,7 +104,7 @@ class User:
             if item.kind == "approval" and item.call is not None
         ]
         try:
-            await engine.submit_tool_results(self._chat, action.id, results, approvals=approvals)  # type: ignore[arg-type]
+            await engine.submit_tool_results(self._chat, action.id, results, approvals=approvals)
         except Refusal:
             return
 

@@ -77,6 +77,15 @@ class ListContract:
     async def listed(self, store: Store, query: ChatQuery) -> list[str]:
         return [header.chat for header in await store.list_chats(query)]
 
+    async def test_ids_come_in_pages_that_a_change_does_not_move(self, store: Store) -> None:
+        for chat in ("b", "é", "a", "B"):
+            await store.append(appending(0, chat=ChatId(chat)))
+        first = await store.list_ids(limit=3)
+        assert list(first) == ["B", "a", "b"]
+        assert list(await store.list_ids(after=first[-1])) == ["é"]
+        assert list(await store.list_ids(after=ChatId("é"))) == []
+        assert list(await store.list_ids(limit=0)) == []
+
     async def test_newest_first_then_by_id(self, store: Store) -> None:
         for name, updated in (("b", 5), ("A", 5), ("a", 5), ("old", 1), ("new", 9), ("é", 5)):
             await store.append(appending(0, chat=ChatId(name), updated_at=updated))

@@ -1,0 +1,254 @@
+"""Checks of the single values that callers give: ids, texts, numbers, labels, models.
+
+Each returns the value in the form that commands carry, or raises an ``InvalidValue`` whose path begins with the
+argument's name. Messages and results are ``chatfold.inputs``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+from events.content import Content
+from events.errors import InvalidValue
+from events.ids import ChatId, CommandId, MessageId
+from events.records import Budget
+from events.values import INT_MAX, check_value
+from generation.errors import UnknownModel
+from generation.models import EFFORTS, parse_model
+
+LONGEST_ID: Final = 200
+"""Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""
+
+LONGEST_TEXT: Final = 1000
+"""Characters of a title, of a label and of a model's reference."""
+
+MOST_LABELS: Final = 100
+
+_LONGEST_TIME: Final = 9e12
+"""Seconds that fit into 64 bits as microseconds."""
+
+_UNPRINTED: Final = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)))
+"""Control characters, and the two that Unicode has for the ends of lines and paragraphs."""
+
+T = TypeVar("T")
+
+
+def checked_id(value: object, path: str) -> str:
+    """Return an id that a caller made: of a chat, a command, an owner, an author or an agent.
+
+    Raises:
+        InvalidValue: It is not a text of 1 to 200 characters without control characters, lone surrogates, and blanks at
+            its ends.
+    """
+    text = _text(value, path)
+    if not text:
+        raise InvalidValue(path, "is empty")
+    if len(text) > LONGEST_ID:
+        raise InvalidValue(path, f"an id has at most {LONGEST_ID} characters, this one has {len(text)}")
+    if not _UNPRINTED.isdisjoint(text):
+        raise InvalidValue(path, f"an id has no control characters: {text!r}")
+    if text != text.strip():
+        raise InvalidValue(path, f"an id has no blanks at its ends: {text!r}")
+    return text
+
+
+def checked_chat(value: object) -> ChatId:
+    """Return the id of a chat that a command is for.
+
+    Raises:
+        InvalidValue: It is no id.
+    """
+    return ChatId(checked_id(value, "$.chat"))
+
+
+def checked_new_chat(value: object, path: str) -> ChatId:
+    """Return the id of a chat that is to be made, which must not look like a log file to the command line.
+
+    Raises:
+        InvalidValue: It is no id, has a slash or a backslash, ends in ``.jsonl``, or is ``-``.
+    """
+    text = checked_id(value, path)
+    if "/" in text or "\\" in text or text == "-" or text.lower().endswith(".jsonl"):
+        why = "the id of a chat has no slash and no backslash, does not end in .jsonl and is not -, since the "
+        raise InvalidValue(path, f"{why}command line takes those for files: {text!r}")
+    return ChatId(text)
+
+
+def checked_command_id(value: object) -> CommandId | None:
+    """Return a command id, or None where none was given.
+
+    Raises:
+        InvalidValue: It is no id.
+    """
+    return None if value is None else CommandId(checked_id(value, "$.command_id"))
+
+
+def checked_person(value: object, path: str) -> str:
+    """Return an owner or author; the empty text stands for nobody.
+
+    Raises:
+        InvalidValue: It is no id.
+    """
+    return "" if value == "" else checked_id(value, path)
+
+
+def checked_message_id(value: object, path: str = "$.message_id") -> MessageId:
+    """Return the id of a message as a caller gives it; whether there is such a message is the machine's to say.
+
+    Raises:
+        InvalidValue: It is not a text, or cannot be stored.
+    """
+    return MessageId(_text(value, path))
+
+
+def checked_message_ids(values: object, path: str) -> tuple[MessageId, ...]:
+    """Return ids of messages.
+
+    Raises:
+        InvalidValue: It is not a sequence of texts.
+    """
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidValue(path, f"must be a list of message ids, not {type(values).__name__}")
+    return tuple(checked_message_id(value, f"{path}[{place}]") for place, value in enumerate(values))
+
+
+def checked_title(value: object) -> Content | None:
+    """Return a title.
+
+    Raises:
+        InvalidValue: It is not a text of at most 1000 characters, or cannot be stored exactly.
+    """
+    return None if value is None else Content(_short(value, "$.title"))
+
+
+def checked_hint(value: object) -> Content | None:
+    """Return a hint to who writes a summary.
+
+    Raises:
+        InvalidValue: It is not a text, or cannot be stored exactly.
+    """
+    return None if value is None else Content(_text(value, "$.hint"))
+
+
+def checked_number(value: object, path: str, least: int = 0) -> int:
+    """Return a whole number of at least ``least``.
+
+    Raises:
+        InvalidValue: It is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
+    if not least <= value <= INT_MAX // 2:
+        raise InvalidValue(path, f"must be at least {least}, not {value}" if value < least else "is too large")
+    return value
+
+
+def checked_flag(value: object, path: str) -> bool:
+    """Return a truth value.
+
+    Raises:
+        InvalidValue: It is neither True nor False.
+    """
+    if not isinstance(value, bool):
+        raise InvalidValue(path, f"must be True or False, not {type(value).__name__}")
+    return value
+
+
+def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
+    """Return a value of a class.
+
+    Raises:
+        InvalidValue: It is of another one; ``wanted`` says what it should be.
+    """
+    if not isinstance(value, kind):
+        raise InvalidValue(path, f"must be {wanted}, not {type(value).__name__}")
+    return value
+
+
+def checked_model(reference: object) -> str | None:
+    """Return a model reference in its whole form; whether its provider is here is not looked at.
+
+    Raises:
+        InvalidValue: It is no text, too long, or cannot be stored.
+        UnknownModel: It has not the form ``provider/name``.
+    """
+    if reference is None:
+        return None
+    text = _short(reference, "$.model")
+    if not _UNPRINTED.isdisjoint(text):
+        raise UnknownModel(text, "a model's name has no control characters")
+    return parse_model(text).reference
+
+
+def checked_effort(effort: object) -> str | None:
+    """Return a reasoning effort.
+
+    Raises:
+        InvalidValue: There is no such effort.
+    """
+    if effort is None:
+        return None
+    if not isinstance(effort, str) or effort not in EFFORTS:
+        raise InvalidValue("$.effort", f"must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    return effort
+
+
+def checked_labels(labels: object) -> dict[str, str]:
+    """Return labels.
+
+    Raises:
+        InvalidValue: A name or value is not a text, is too long, or cannot be stored exactly; there are too many.
+    """
+    if not isinstance(labels, Mapping):
+        raise InvalidValue("$.labels", f"must be a mapping of texts, not {type(labels).__name__}")
+    if len(labels) > MOST_LABELS:
+        raise InvalidValue("$.labels", f"at most {MOST_LABELS} labels, not {len(labels)}")
+    for name, value in labels.items():
+        shown = f"$.labels[{name!r:.80}]"
+        _short(name, shown)
+        _short(value, shown)
+    return dict(labels)
+
+
+def checked_retention(seconds: object) -> int | None:
+    """Return a time to keep a chat in microseconds.
+
+    Raises:
+        InvalidValue: It is negative, not a number, or endless.
+    """
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidValue("$.seconds", f"must be a number of seconds or None, not {type(seconds).__name__}")
+    if not 0 <= seconds <= _LONGEST_TIME:
+        raise InvalidValue(
+            "$.seconds", f"must be between 0 and {_LONGEST_TIME:g}, not {seconds}; None is without limit"
+        )
+    return round(seconds * 1_000_000)
+
+
+def checked_budget(budget: Budget, path: str) -> Budget:
+    """Return a budget.
+
+    Raises:
+        InvalidValue: One of its numbers is negative, or is none.
+    """
+    for name in ("tokens", "cost_micros", "turns"):
+        if (value := getattr(budget, name)) is not None:
+            checked_number(value, f"{path}.{name}")
+    return budget
+
+
+def _text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidValue(path, f"must be a text, not {type(value).__name__}")
+    check_value(value, path)
+    return value
+
+
+def _short(value: object, path: str) -> str:
+    text = _text(value, path)
+    if len(text) > LONGEST_TEXT:
+        raise InvalidValue(path, f"has {len(text)} characters, the limit is {LONGEST_TEXT}")
+    return text

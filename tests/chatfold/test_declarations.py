@@ -1,0 +1,79 @@
+"""A declaration (agent, tool, limits, engine) that is none says what it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from chatfold import (
+    Agent,
+    Budget,
+    Engine,
+    GenerationError,
+    InvalidValue,
+    Limits,
+    ModelConfig,
+    client_tool,
+    result,
+    tool,
+)
+
+
+def plain(a: int) -> int:
+    return a
+
+
+@tool
+def one() -> str:
+    """Say one."""
+    return "one"
+
+
+OBJECT: Final = {"type": "object"}
+AGENT: Final = Agent(name="a", model="scripted")
+MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], str]]] = [
+    (Agent, (), {"name": "a", "tools": one}, "tools must be a list of tools, not Tool: write"),
+    (Agent, (), {"name": "a", "tools": 5}, "tools must be a list of tools, not int"),
+    (Agent, (), {"name": "a", "tools": [plain]}, "tool 'plain': is no Tool: decorate it with @tool"),
+    (Agent, (), {"name": 5}, "a name is 1 to 100 letters"),
+    (Agent, (), {"name": "a", "model": 5}, "a model is a text provider/name or a ModelConfig, not int"),
+    (Agent, (), {"name": "a", "system": 5}, "system is a text or a list of texts"),
+    (Agent, (), {"name": "a", "system": [5]}, "system is a text or a list of texts"),
+    (Agent, (), {"name": "a", "models": "scripted"}, "models must be a list, not str"),
+    (Agent, (), {"name": "a", "limits": 5}, "limits must be Limits"),
+    (Engine, ("memory://", AGENT), {}, "must be a list of Agent, not Agent: write"),
+    (Engine, ("memory://", ["a"]), {}, "'a' is no Agent"),
+    (Engine, ("memory://", 5), {}, "must be a list of Agent, not int"),
+    (Limits, (), {"max_steps": "x"}, "max_steps must be a whole number, not str"),
+    (Limits, (), {"max_model_attempts": 1.5}, "max_model_attempts must be a whole number, not float"),
+    (Limits, (), {"max_steps": True}, "max_steps must be a whole number, not bool"),
+    (Limits, (), {"max_steps": 0}, "max_steps must be at least 1, not 0"),
+    (Limits, (), {"action_timeout": "5"}, "action_timeout must be positive seconds, not '5'"),
+    (Limits, (), {"budget": 5}, "budget must be a Budget or None, not int"),
+    (Limits, (), {"budget": Budget(tokens=-1)}, "budget.tokens must be at least 0, not -1"),
+    (ModelConfig, (), {"provider": 5, "name": "x"}, "5 is no name of a provider"),
+    (ModelConfig, (), {"provider": "p", "name": 5}, "5 is no name of a model"),
+    (ModelConfig, (), {"provider": "p", "name": "x", "context_limit": "5"}, "context_limit must be a whole number"),
+    (tool(timeout="5"), (plain,), {}, "a timeout of '5' s"),  # type: ignore[call-overload]
+    (tool(name=5), (plain,), {}, "a name is 1 to 64 letters"),  # type: ignore[call-overload]
+    (client_tool, (5, "d", OBJECT), {}, "a name is 1 to 64 letters"),
+    (client_tool, ("t", 5, OBJECT), {}, "the description is a text, not int"),
+    (client_tool, ("t", "d", 5), {}, "a schema is a mapping or a type that has one, not int"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "options", "said"), MISTAKES, ids=[f"{i}" for i, _ in enumerate(MISTAKES)])
+def test_a_mistake_says_what_it_should_be(
+    make: Callable[..., object], given: tuple[Any, ...], options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(GenerationError, match=said):
+        make(*given, **options)
+
+
+def test_settings_and_results_are_what_they_are() -> None:
+    with pytest.raises(InvalidValue, match=r"\$\.settings: must be a Settings, not dict"):
+        Engine("memory://", settings={"poll": 1})  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"\$\.call: must be a call's id, not NoneType"):
+        result(None, "x")  # type: ignore[arg-type]
