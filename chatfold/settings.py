@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from generation.runtime import WorkerSettings
+
+
+CONFIG: Final = "CHATFOLD_CONFIG"
+"""The environment variable that names the TOML file."""
 
 
 class Settings(BaseSettings):
@@ -16,6 +24,10 @@ class Settings(BaseSettings):
 
     The TOML file is named by ``CHATFOLD_CONFIG``, else ``chatfold.toml`` in the working directory, if there is one.
     Each setting is also an environment variable: ``CHATFOLD_POLL``, ``CHATFOLD_QUEUE_LIMIT`` and so on.
+
+    Raises:
+        pydantic.ValidationError: A setting is wrong, or the file cannot be read; its title is the file where it is
+            the file's fault.
     """
 
     model_config = SettingsConfigDict(env_prefix="CHATFOLD_", extra="forbid", frozen=True)
@@ -51,8 +63,15 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Order the sources: given, environment, file."""
         del dotenv_settings, file_secret_settings
-        toml = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
-        return init_settings, env_settings, toml
+        return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=_from_file(settings_cls))
+
+    @field_validator("base_url")
+    @classmethod
+    def _reachable(cls, value: str | None) -> str | None:
+        """Refuse now what would otherwise fail call by call, as if the service were away."""
+        if value is not None and not _is_http(value):
+            raise PydanticCustomError("base_url", "must be http://HOST or https://HOST, with a port and a path or not")
+        return value
 
     def worker_settings(self) -> WorkerSettings:
         """Return the worker's share."""
@@ -67,6 +86,53 @@ class Settings(BaseSettings):
         )
 
 
-def config_file() -> Path:
-    """Return where the TOML file would be."""
-    return Path(os.environ.get("CHATFOLD_CONFIG", "chatfold.toml"))
+def config_file() -> Path | None:
+    """Return the TOML file: the one that ``CHATFOLD_CONFIG`` names, there or not, else the working directory's."""
+    named = os.environ.get(CONFIG)
+    if named is not None:
+        return Path(named)
+    usual = Path("chatfold.toml")
+    return usual if usual.is_file() else None
+
+
+def _from_file(settings: type[BaseSettings]) -> dict[str, Any]:
+    """Return what the file says. It is checked by itself, so that its errors name it."""
+    file = config_file()
+    if file is None:
+        return {}
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = f"{error.strerror}; {CONFIG} names it" if CONFIG in os.environ else str(error.strerror)
+        raise _unreadable(file, why) from error
+    except ValueError as error:
+        raise _unreadable(file, f"is not TOML: {error}") from error
+    try:
+        # As pydantic's own constructor does it: the settings' constructor would look for its sources again.
+        settings.__pydantic_validator__.validate_python(values, self_instance=settings.__new__(settings))
+    except ValidationError as error:
+        found = [
+            InitErrorDetails(
+                type=PydanticCustomError(each["type"], "{why}", {"why": each["msg"]}),
+                loc=each["loc"],
+                input=each["input"],
+            )
+            for each in error.errors()
+        ]
+        raise ValidationError.from_exception_data(str(file), found) from None
+    return values
+
+
+def _unreadable(file: Path, why: str) -> ValidationError:
+    problem = PydanticCustomError("config_file", "{why}", {"why": why})
+    return ValidationError.from_exception_data(str(file), [InitErrorDetails(type=problem, input=str(file))])
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # brackets or a port that are none
+        return False
+    fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
+    return fits and url.isprintable() and " " not in url

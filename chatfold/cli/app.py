@@ -90,7 +90,8 @@ def chatfold(
     command line is wrong.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        # The help is what is shown, so it goes where it can be paged; nothing was done, so it is no success.
+        typer.echo(context.get_help())
         raise typer.Exit(USAGE)
 
 
