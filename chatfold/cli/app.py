@@ -143,7 +143,7 @@ def chat(
     ] = None,
     system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System text of a new chat.")] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", help="Which of the agents loaded begins a new chat.")
+        str | None, typer.Option("--agent", metavar="NAME", help="Which of the agents loaded begins a new chat. Default: the first.")
     ] = None,
     agents: Agents = None,
     db: Db = None,
@@ -152,9 +152,9 @@ def chat(
 ) -> None:
     """Talk to a model: one message, or line by line. The answer streams to stdout.
 
-    Ctrl-C interrupts the answer (what was said is kept), a second one leaves; Ctrl-D ends the talk. Tools that the
-    client runs are asked at the prompt. A chat that was left can be continued with --chat. Exit code 1: the turn
-    failed.
+    Ctrl-C interrupts the answer (what was said is kept), a second one leaves at once; Ctrl-D ends the talk, /help
+    shows what else can be typed. Tools that the client runs are asked at the prompt. A chat that was left can be
+    continued with --chat. Exit code 1: the turn failed, or the chat waits for answers that one message cannot give.
 
     \b
     Examples:
@@ -351,7 +351,8 @@ def import_chat(
 ) -> None:
     """Bring a log file into the store. An id that is in use is refused.
 
-    The chat is foreign: it can be read, replayed, forked and exported, and nobody runs it, unless you --adopt it.
+    The chat is foreign: it can be read, replayed, forked and exported, and nobody runs it, unless you --adopt it now
+    or `chatfold adopt` it later.
 
     \b
     Examples:
@@ -361,6 +362,22 @@ def import_chat(
     from chatfold.cli.moving import run_import
 
     run_import(Out(), file, as_id=as_id, adopt=adopt, json=json, db=db, log_level=log_level)
+
+
+@app.command()
+@guarded
+def adopt(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+    """Take over a chat that was imported: from now on it runs here.
+
+    Nobody else may run it any more; the store that it came from does not know.
+
+    \b
+    Examples:
+      chatfold adopt CHAT
+    """
+    from chatfold.cli.moving import run_adopt
+
+    run_adopt(Out(), chat, json=json, db=db, log_level=log_level)
 
 
 @app.command()
