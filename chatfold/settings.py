@@ -14,7 +14,6 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from generation.runtime import WorkerSettings
 
-
 CONFIG: Final = "CHATFOLD_CONFIG"
 """The environment variable that names the TOML file."""
 

@@ -143,7 +143,10 @@ def chat(
     ] = None,
     system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System text of a new chat.")] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", help="Which of the agents loaded begins a new chat. Default: the first.")
+        str | None,
+        typer.Option(
+            "--agent", metavar="NAME", help="Which of the agents loaded begins a new chat. Default: the first."
+        ),
     ] = None,
     agents: Agents = None,
     db: Db = None,
@@ -173,9 +176,10 @@ def chat(
         system=system,
         agent=agent,
         agents=tuple(agents or ()),
+        db=db,
         json=json,
     )
-    run_chat(Out(), options, db=db, log_level=log_level, base_url=base_url)
+    run_chat(Out(), options, log_level=log_level, base_url=base_url)
 
 
 @app.command()

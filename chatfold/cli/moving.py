@@ -1,4 +1,4 @@
-"""``export``, ``import``, ``adopt`` and ``migrate``: chats out of a store and into it, and the store to a new schema."""
+"""``export``, ``import``, ``adopt``, ``migrate``: chats out of a store and into it, and the store to a new schema."""
 
 from __future__ import annotations
 
@@ -92,7 +92,11 @@ def run_import(
         out.data.json(line)
     else:
         out.data.line(printable(imported.chat))
-        out.note("it runs here from now on" if adopt else f"it is foreign: nobody runs it (`{adopting(imported.chat)}` takes it over)")
+        out.note(
+            "it runs here from now on"
+            if adopt
+            else f"it is foreign: nobody runs it (`{adopting(imported.chat, db)}` takes it over)"
+        )
     if imported.missing_blobs:
         out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
 
@@ -102,9 +106,9 @@ async def _import(settings: Settings, log: LogFile, *, name: str, as_id: str | N
         return await engine.import_log(log, name=name, as_id=as_id, adopt=adopt)
 
 
-def adopting(chat: str) -> str:
-    """Return the command that takes a foreign chat over."""
-    return shlex.join(["chatfold", "adopt", chat])
+def adopting(chat: str, db: str | None) -> str:
+    """Return the command that takes a foreign chat over, in the store that was named on the command line or not."""
+    return shlex.join(["chatfold", "adopt", chat, *(("--db", db) if db is not None else ())])
 
 
 def run_adopt(out: Out, chat: str, *, json: bool, db: str | None, log_level: str | None) -> None:

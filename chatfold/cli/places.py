@@ -21,12 +21,12 @@ STDIN: Final = "-"
 
 
 def command(*arguments: str) -> str:
-    """Return a command line that works as it is typed here: the program by its path where its name would not find it."""
+    """Return a command line that works as typed here: with the program's path where its name does not find it."""
     running, found = Path(sys.argv[0]), shutil.which(PROGRAM)
-    program = PROGRAM
-    if running.stem == PROGRAM and running.is_file() and (found is None or not running.samefile(found)):
-        program = sys.argv[0]
-    return shlex.join([program, *arguments])
+    if running.name == "__main__.py":
+        return shlex.join([sys.executable, "-m", PROGRAM, *arguments])
+    by_path = running.stem == PROGRAM and running.is_file() and (found is None or not running.samefile(found))
+    return shlex.join([sys.argv[0] if by_path else PROGRAM, *arguments])
 
 
 def is_file(argument: str) -> bool:

@@ -181,5 +181,5 @@ def _portal() -> Iterator[BlockingPortal]:
     try:
         yield portal
     finally:
-        portal.call(portal.stop, True)  # noqa: FBT003 -- it cancels what is left; portal.call takes no names
+        portal.call(portal.stop, True)  # and cancel what is left
         thread.join(LETTING_GO)

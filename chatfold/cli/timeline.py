@@ -16,7 +16,7 @@ from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from events.records import Decision
+from events.records import Decision, ErrorInfo
 from events.replay import replay
 from events.vocabulary import (
     Acquired,
@@ -202,7 +202,7 @@ def _result(result: ToolResultPart) -> str:
     return f"{result.call} {'failed: ' if result.is_error else '= '}{text_of(result.output)}"
 
 
-def said_of(error: TurnError) -> str:
+def said_of(error: ErrorInfo) -> str:
     """Return an error as people read it: its kind, its message, and the cause where that was recorded."""
     cause = f" ({text_of(error.detail)})" if error.detail is not None else ""
     return f"{error.kind}: {text_of(error.message)}{cause}"

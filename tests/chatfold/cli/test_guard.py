@@ -63,7 +63,10 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["list", "--limit", "x"], "Invalid value for '--limit' / '-n': must be a valid integer; `chatfold list --help`"),
+        (
+            ["list", "--limit", "x"],
+            "Invalid value for '--limit' / '-n': must be a valid integer; `chatfold list --help`",
+        ),
         (["chat", "--model"], "Option '--model' requires an argument; `chatfold chat --help`"),
         (["import"], "Missing argument 'FILE'; `chatfold import --help`"),
         (["lisr"], "No such command 'lisr'. Did you mean 'list'; `chatfold --help`"),
