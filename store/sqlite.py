@@ -106,10 +106,15 @@ class _Lane:
 
     def _look_for_lock(self) -> None:
         """Tell, once for a while, where work waits for a lock that another connection holds."""
-        ours = self._connection is not None and self._connection.in_transaction
-        if not ours and time.monotonic() - self._told > TELL_AGAIN and is_locked(self._path, self._probe):
+        if time.monotonic() - self._told < TELL_AGAIN or self._has_lock():
+            return
+        # Asked again after the look: the lock that was seen may have been the one that came to us meanwhile.
+        if is_locked(self._path, self._probe) and not self._has_lock():
             self._told = time.monotonic()
             tell_locked(self._path)
+
+    def _has_lock(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
     async def close(self) -> None:
         """Wait for the work under way, close the connection and end the thread."""
