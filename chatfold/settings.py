@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from generation.errors import InvalidBaseUrl
 from generation.providers.base_url import check_base_url
 from generation.runtime import WorkerSettings
+
+CONFIG: Final = "CHATFOLD_CONFIG"
+"""The environment variable that names the TOML file."""
 
 
 class Settings(BaseSettings):
@@ -18,6 +24,10 @@ class Settings(BaseSettings):
 
     The TOML file is named by ``CHATFOLD_CONFIG``, else ``chatfold.toml`` in the working directory, if there is one.
     Each setting is also an environment variable: ``CHATFOLD_POLL``, ``CHATFOLD_QUEUE_LIMIT`` and so on.
+
+    Raises:
+        pydantic.ValidationError: A setting is wrong, or the file cannot be read; its title is the file where it is
+            the file's fault.
     """
 
     model_config = SettingsConfigDict(env_prefix="CHATFOLD_", extra="forbid", frozen=True)
@@ -47,11 +57,6 @@ class Settings(BaseSettings):
     ] = None
     log_level: Annotated[str, Field(description="Least level that the command line logs to stderr.")] = "warning"
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_a_url(cls, given: str | None) -> str | None:
-        return None if given is None else check_base_url(given)
-
     @classmethod
     def settings_customise_sources(
         cls,
@@ -63,8 +68,17 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Order the sources: given, environment, file."""
         del dotenv_settings, file_secret_settings
-        toml = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
-        return init_settings, env_settings, toml
+        return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=_from_file(settings_cls))
+
+    @field_validator("base_url")
+    @classmethod
+    def _reachable(cls, value: str | None) -> str | None:
+        """Refuse now what would otherwise fail call by call, as if the service were away."""
+        try:
+            return None if value is None else check_base_url(value)
+        except InvalidBaseUrl as error:
+            # A plain ValueError would be shown with pydantic's own words around it.
+            raise PydanticCustomError("base_url", "{why}", {"why": error.why}) from None
 
     def worker_settings(self) -> WorkerSettings:
         """Return the worker's share."""
@@ -79,6 +93,43 @@ class Settings(BaseSettings):
         )
 
 
-def config_file() -> Path:
-    """Return where the TOML file would be."""
-    return Path(os.environ.get("CHATFOLD_CONFIG", "chatfold.toml"))
+def config_file() -> Path | None:
+    """Return the TOML file: the one that ``CHATFOLD_CONFIG`` names, there or not, else the working directory's."""
+    named = os.environ.get(CONFIG)
+    if named is not None:
+        return Path(named)
+    usual = Path("chatfold.toml")
+    return usual if usual.is_file() else None
+
+
+def _from_file(settings: type[BaseSettings]) -> dict[str, Any]:
+    """Return what the file says. It is checked by itself, so that its errors name it."""
+    file = config_file()
+    if file is None:
+        return {}
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = f"{error.strerror}; {CONFIG} names it" if CONFIG in os.environ else str(error.strerror)
+        raise _unreadable(file, why) from error
+    except ValueError as error:
+        raise _unreadable(file, f"is not TOML: {error}") from error
+    try:
+        # As pydantic's own constructor does it: the settings' constructor would look for its sources again.
+        settings.__pydantic_validator__.validate_python(values, self_instance=settings.__new__(settings))
+    except ValidationError as error:
+        found = [
+            InitErrorDetails(
+                type=PydanticCustomError(each["type"], "{why}", {"why": each["msg"]}),
+                loc=each["loc"],
+                input=each["input"],
+            )
+            for each in error.errors()
+        ]
+        raise ValidationError.from_exception_data(str(file), found) from None
+    return values
+
+
+def _unreadable(file: Path, why: str) -> ValidationError:
+    problem = PydanticCustomError("config_file", "{why}", {"why": why})
+    return ValidationError.from_exception_data(str(file), [InitErrorDetails(type=problem, input=str(file))])

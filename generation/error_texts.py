@@ -20,6 +20,12 @@ _NAMES: Final = {
     "openai-chat": "The OpenAI-compatible service",
     "scripted": "The scripted model",
 }
+_KEYS: Final = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+}
+"""The environment variables that hold keys."""
 _ANYBODY: Final = "The AI provider"
 
 _NOT_YOURS: Final = "This is neither a billing nor a configuration problem."
@@ -54,7 +60,7 @@ _TERMINAL: Final = {
     "usage_limit": "{name} refused the request: a quota is used up. Check the plan and the billing of the account.",
     "auth": "{name} refused the credentials. Check the API key and its permissions.",
     "config": "{name} rejected the model's configuration. Check its name and settings, and the conversation's length.",
-    "missing_key": "There is no API key for {name_inside}. Set one and send the message again.",
+    "missing_key": "There is no API key for {name_inside}. Set {key} and send the message again.",
     "provider_disabled": "{name} is switched off here. Ask an administrator.",
     "content_filter": "{name} declined to answer.",
 }
@@ -96,7 +102,7 @@ def message_for(kind: str, provider: str, *, retryable: bool, status: int | None
         template = _RETRY.get(kind, _RETRY["generic"])
     if template is None:
         return "The request failed unexpectedly."
-    return template.format(name=name, name_inside=inside)
+    return template.format(name=name, name_inside=inside, key=_KEYS.get(provider, "one"))
 
 
 def unreachable_message(provider: str, host: str, cause: str) -> str:

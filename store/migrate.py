@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from store.errors import InvalidStoreUrl, MissingExtra, SchemaTooNew, StoreUnavailable
 from store.schema import NEEDED, REVISIONS, VERSION_TABLE
+from store.sqlite_lock import is_locked, tell_locked
 from store.urls import parse_postgres, parse_sqlite, redacted
 
 _ADVISORY_LOCK = 0x63686174666F6C64
@@ -40,7 +41,10 @@ def migrate(url: str) -> None:
             _migrate_postgres(url)
         elif url != "memory://":
             raise InvalidStoreUrl(redacted(url), "no store of this kind")
-    except (DBAPIError, OSError, sqlite3.Error) as error:
+    except DBAPIError as error:
+        # Without SQLAlchemy's own words around those of the driver.
+        raise StoreUnavailable(f"{redacted(url)} was not migrated: {error.orig or error}") from error
+    except (OSError, sqlite3.Error) as error:
         raise StoreUnavailable(f"{redacted(url)} was not migrated: {error}") from error
 
 
@@ -55,6 +59,8 @@ def _migrate_sqlite(url: str) -> None:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # The driver itself would open no transaction before DDL.
+        if is_locked(settings.path, "BEGIN IMMEDIATE"):
+            tell_locked(settings.path)
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     with engine.begin() as connection:

@@ -6,6 +6,7 @@ of this process at once, those of other processes by polling ``PRAGMA data_versi
 """
 
 import asyncio
+import math
 import sqlite3
 import threading
 import time
@@ -39,6 +40,7 @@ from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
 from store.schema import VERSION_TABLE, needs_setup
 from store.shield import outcome
+from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
 from store.urls import SqliteUrl, parse_sqlite
 
 T = TypeVar("T")
@@ -57,23 +59,33 @@ def _bus_of(path: Path) -> Bus:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Turn the driver's errors into the store's."""
+def _translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into the store's, which name the file."""
     try:
         yield
     except (UnicodeEncodeError, OverflowError, sqlite3.DataError) as error:
         raise Unstorable(str(error)) from error
     except sqlite3.Error as error:
-        raise StoreUnavailable(str(error)) from error
+        raise StoreUnavailable(said_of(path, error)) from error
 
 
 class _Lane:
-    """One thread with one connection; work is done in the order it was given."""
+    """One thread with one connection; work is done in the order it was given.
 
-    def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
+    Args:
+        name: What its thread is called.
+        path: The file.
+        probe: A statement that another process's lock holds up whenever it holds up this lane's work.
+        connect: Opens the connection.
+    """
+
+    def __init__(self, name: str, path: Path, probe: str, connect: Callable[[], sqlite3.Connection]) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._path = path
+        self._probe = probe
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
+        self._told = -math.inf
 
     def run(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -81,12 +93,28 @@ class _Lane:
         """Give work to the thread."""
 
         def job() -> T:
-            with _translated():
+            with _translated(self._path):
                 if self._connection is None:
                     self._connection = self._connect()
                 return work(self._connection, *args, **kwargs)
 
-        return asyncio.get_running_loop().run_in_executor(self._pool, job)
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._pool, job)
+        watch = loop.call_later(PATIENCE, self._look_for_lock)
+        done.add_done_callback(lambda _: watch.cancel())
+        return done
+
+    def _look_for_lock(self) -> None:
+        """Tell, once for a while, where work waits for a lock that another connection holds."""
+        if time.monotonic() - self._told < TELL_AGAIN or self._has_lock():
+            return
+        # Asked again after the look: the lock that was seen may have been the one that came to us meanwhile.
+        if is_locked(self._path, self._probe) and not self._has_lock():
+            self._told = time.monotonic()
+            tell_locked(self._path)
+
+    def _has_lock(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
     async def close(self) -> None:
         """Wait for the work under way, close the connection and end the thread."""
@@ -122,8 +150,13 @@ class SqliteStore(Reentrant):
         settings = self._settings
         self._bus = _bus_of(settings.path)
         lanes = (
-            _Lane("chatfold-write", lambda: _open_for_writing(settings)),
-            _Lane("chatfold-read", lambda: _open_for_reading(settings)),
+            _Lane("chatfold-write", settings.path, "BEGIN IMMEDIATE", lambda: _open_for_writing(settings)),
+            _Lane(
+                "chatfold-read",
+                settings.path,
+                "SELECT count(*) FROM sqlite_master",
+                lambda: _open_for_reading(settings),
+            ),
         )
         try:
             for lane in lanes:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from chatfold.cli.guard import UsageProblem
+from pydantic import ValidationError
+
+from chatfold.cli.guard import UsageProblem, plain_words
 from events.content import Json
 from generation.agents import Agent
 from generation.tools.contract import Tool, client_tool
@@ -67,10 +69,17 @@ def _load(reference: str) -> list[Agent]:
             value = getattr(value, name)
         if callable(value) and not isinstance(value, Agent):
             value = value()
-    except Exception as error:
-        raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
     found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
     agents = [each for each in found if isinstance(each, Agent)]
     if not agents or len(agents) != len(found):
         raise UsageProblem(f"--agents {reference} is no Agent, no list of agents, and no function that returns them")
     return agents
+
+
+def _said(error: BaseException) -> str:
+    """Return an error's text; of pydantic's, which has a paragraph and a link for each, what is wrong and where."""
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {plain_words(each['msg'])}" for each in error.errors())
+    return str(error)

@@ -90,7 +90,8 @@ def chatfold(
     command line is wrong.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        # The help is what is shown, so it goes where it can be paged; nothing was done, so it is no success.
+        typer.echo(context.get_help())
         raise typer.Exit(USAGE)
 
 
@@ -142,7 +143,10 @@ def chat(
     ] = None,
     system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System text of a new chat.")] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", help="Which of the agents loaded begins a new chat.")
+        str | None,
+        typer.Option(
+            "--agent", metavar="NAME", help="Which of the agents loaded begins a new chat. Default: the first."
+        ),
     ] = None,
     agents: Agents = None,
     db: Db = None,
@@ -151,9 +155,9 @@ def chat(
 ) -> None:
     """Talk to a model: one message, or line by line. The answer streams to stdout.
 
-    Ctrl-C interrupts the answer (what was said is kept), a second one leaves; Ctrl-D ends the talk. Tools that the
-    client runs are asked at the prompt. A chat that was left can be continued with --chat. Exit code 1: the turn
-    failed.
+    Ctrl-C interrupts the answer (what was said is kept), a second one leaves at once; Ctrl-D ends the talk, /help
+    shows what else can be typed. Tools that the client runs are asked at the prompt. A chat that was left can be
+    continued with --chat. Exit code 1: the turn failed, or the chat waits for answers that one message cannot give.
 
     \b
     Examples:
@@ -172,9 +176,10 @@ def chat(
         system=system,
         agent=agent,
         agents=tuple(agents or ()),
+        db=db,
         json=json,
     )
-    run_chat(Out(), options, db=db, log_level=log_level, base_url=base_url)
+    run_chat(Out(), options, log_level=log_level, base_url=base_url)
 
 
 @app.command()
@@ -350,7 +355,8 @@ def import_chat(
 ) -> None:
     """Bring a log file into the store. An id that is in use is refused.
 
-    The chat is foreign: it can be read, replayed, forked and exported, and nobody runs it, unless you --adopt it.
+    The chat is foreign: it can be read, replayed, forked and exported, and nobody runs it, unless you --adopt it now
+    or `chatfold adopt` it later.
 
     \b
     Examples:
@@ -360,6 +366,22 @@ def import_chat(
     from chatfold.cli.moving import run_import
 
     run_import(Out(), file, as_id=as_id, adopt=adopt, json=json, db=db, log_level=log_level)
+
+
+@app.command()
+@guarded
+def adopt(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+    """Take over a chat that was imported: from now on it runs here.
+
+    Nobody else may run it any more; the store that it came from does not know.
+
+    \b
+    Examples:
+      chatfold adopt CHAT
+    """
+    from chatfold.cli.moving import run_adopt
+
+    run_adopt(Out(), chat, json=json, db=db, log_level=log_level)
 
 
 @app.command()

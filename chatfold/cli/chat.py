@@ -5,21 +5,25 @@ Owns the course of a talk. Following turns, printing and asking are done by the 
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import typer
 from msgspec import Struct
 
 from chatfold.cli.agents import load_agents
-from chatfold.cli.asking import as_json, as_text, ask, hand_in, questions, read_line
+from chatfold.cli.asking import Question, as_json, as_text, ask, hand_in, questions, read_line
 from chatfold.cli.guard import FAILED, INTERRUPTED, Failure, UsageProblem
 from chatfold.cli.live import JsonPrinter, Printer, TextPrinter
+from chatfold.cli.looking import print_state, state_line
+from chatfold.cli.moving import adopting
 from chatfold.cli.output import Out
 from chatfold.cli.places import load_settings, store_url
 from chatfold.cli.session import Session, running
 from chatfold.cli.shapes import Turned
-from chatfold.cli.timeline import text_of
+from chatfold.cli.slash import HELP, WORDS, message_of, word_of
+from chatfold.cli.timeline import said_of
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatstate.errors import ActionStale, Refusal
@@ -39,10 +43,11 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
     system: str | None
     agent: str | None
     agents: tuple[str, ...]
+    db: str | None
     json: bool
 
 
-def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str | None, base_url: str | None) -> None:
+def run_chat(out: Out, options: ChatOptions, *, log_level: str | None, base_url: str | None) -> None:
     """Talk; see the command.
 
     Raises:
@@ -51,7 +56,7 @@ def run_chat(out: Out, options: ChatOptions, *, db: str | None, log_level: str |
         MissingExtra: Its SDK is not installed.
         typer.Exit: With 1, where the last turn failed; with 130, where Ctrl-C ended the only one.
     """
-    settings = load_settings(db, log_level, base_url=base_url)
+    settings = load_settings(options.db, log_level, base_url=base_url)
     given = _message(options.message)
     interactive = given is None
     agents = load_agents(options.agents, interactive=interactive)
@@ -97,6 +102,10 @@ def _agent(options: ChatOptions, agents: list[Agent]) -> Agent:
     return found[0]
 
 
+class _InterruptTyped(Exception):
+    """The user wants no answer to be given, and the turn to end."""
+
+
 class _Talk:
     """A talk with one chat."""
 
@@ -112,6 +121,7 @@ class _Talk:
     ) -> None:
         self.failed = False
         self.interrupted = False
+        self._left = False
         self._out = out
         self._session = session
         self._options = options
@@ -131,15 +141,20 @@ class _Talk:
                 self._send(given)
                 return
             if self._at_terminal:
-                self._out.note("Type a message. Ctrl-C interrupts an answer, Ctrl-D ends the talk.")
+                self._out.note("Type a message, or /help. Ctrl-C interrupts an answer, Ctrl-D ends the talk.")
             for line in self._lines():
-                self._send(line)
+                word = word_of(line)
+                if word is None:
+                    self._send(message_of(line))
+                else:
+                    self._do(word)
         finally:
             if self._session.chat and not self._options.json:
-                self._printer.note(f"chat {self._session.chat}; go on with --chat {self._session.chat}")
+                chat = self._session.chat
+                self._printer.note(f"chat {chat}; go on with {shlex.join(['--chat', chat])}")
 
     def _lines(self) -> Iterator[str]:
-        while True:
+        while not self._left:
             try:
                 line = self._read("> " if self._at_terminal else "")
             except EOFError:
@@ -148,6 +163,38 @@ class _Talk:
                 return
             if line.strip():
                 yield line
+
+    def _do(self, word: str) -> None:
+        """Do what a word with a slash says."""
+        engine = self._session.engine
+        if word == "quit":
+            self._left = True
+        elif word == "help":
+            self._printer.note(HELP)
+        elif word not in WORDS:
+            self._printer.note(f"there is no /{word}; /help shows what there is, and // begins a message with a slash")
+        elif not self._session.chat:
+            self._printer.note("the chat begins with your first message")
+        elif word == "state":
+            self._show_state()
+        else:
+            self._ask_for_turn(engine.interrupt if word == "interrupt" else engine.resume)
+
+    def _show_state(self) -> None:
+        chat, state = self._session.chat, self._session.state()
+        if self._options.json:
+            self._out.data.json(state_line(chat, state))
+        else:
+            self._printer.pause()
+            print_state(self._out.talk, chat, state.control.version, state)
+
+    def _ask_for_turn(self, command: Callable[[str], Awaitable[Receipt]]) -> None:
+        try:
+            receipt = self._session.call(command, self._session.chat)
+        except Refusal as refusal:
+            self._printer.note(str(refusal))
+        else:
+            self._watch(receipt.version)
 
     def _go_on(self, chat: str) -> None:
         """Take up a chat with what it still owes or asks; one that does not exist is begun by its first message."""
@@ -158,7 +205,9 @@ class _Talk:
             return
         header = loaded.header
         if header.foreign:
-            raise Failure(f"chat {chat} was imported and not adopted: `chatfold import --adopt` takes a chat over")
+            raise Failure(
+                f"chat {chat} was imported and not adopted: `{adopting(chat, self._options.db)}` takes it over"
+            )
         if header.agent not in {agent.name for agent in self._agents}:
             raise UsageProblem(
                 f"chat {chat} belongs to agent {header.agent!r}, which is not here: --agents MODULE:NAME brings it"
@@ -170,6 +219,11 @@ class _Talk:
             self._watch(header.version + 1)
         elif self._interactive:
             self._answer(session.state())
+        if not self._interactive and (asked := questions(session.state())):
+            # The message would wait in the queue, unseen, until somebody has answered.
+            raise Failure(
+                f"nothing was sent: the chat asks its client {_listed(asked)}; answer with `{self._answering()}`"
+            )
 
     def _default_model(self) -> str | None:
         return "/".join(split_reference("scripted")) if _agent(self._options, self._agents).model is None else None
@@ -214,16 +268,18 @@ class _Talk:
         if not found:
             return
         if not self._interactive:
-            self._printer.note(
-                "the chat asks its client: " + ", ".join(f"{each.name}({each.arguments})" for each in found)
-            )
+            if not self._options.json:
+                self._printer.note(f"the chat asks its client {_listed(found)}; answer with `{self._answering()}`")
             return
         version = None
         while version is None:
             try:
-                version = hand_in(self._session, state, ask(found, self._out.talk, self._read))
+                version = hand_in(self._session, state, ask(found, self._out.talk, self._read_answer))
             except EOFError:
                 self._printer.note("left unanswered")
+                return
+            except _InterruptTyped:
+                self._do("interrupt")
                 return
             except ActionStale as stale:
                 self._printer.note(str(stale))
@@ -232,9 +288,39 @@ class _Talk:
                 self._printer.note(str(refusal))
         self._watch(version)
 
+    def _read_answer(self, prompt: str) -> str:
+        """Read an answer; words with a slash are none.
+
+        Raises:
+            EOFError: The talk ends.
+            _InterruptTyped: The turn shall end.
+        """
+        while (word := word_of(line := self._read(prompt))) is not None:
+            if word == "interrupt":
+                raise _InterruptTyped
+            if word == "resume":
+                self._printer.note("the chat waits for your answer")
+            else:
+                self._do(word)
+            if self._left:
+                raise EOFError
+        return message_of(line)
+
+    def _answering(self) -> str:
+        """Return the command that asks its user what the chat asks."""
+        more = [word for reference in self._options.agents for word in ("--agents", reference)]
+        more += ["--db", self._options.db] if self._options.db is not None else []
+        return shlex.join(["chatfold", "chat", "--chat", self._session.chat, *more])
+
     def _interrupting(self) -> None:
         self.interrupted = True
         self._printer.note("interrupting; Ctrl-C once more leaves")
+
+
+def _listed(asked: Sequence[Question]) -> str:
+    return ", ".join(
+        f"{each.name}({each.arguments})" if each.call is not None else "about its budget" for each in asked
+    )
 
 
 def _turned(chat: str, state: ChatState) -> Turned:
@@ -244,6 +330,6 @@ def _turned(chat: str, state: ChatState) -> Turned:
         chat=chat,
         version=control.version,
         status=control.status,
-        error=f"{error.kind}: {text_of(error.message)}" if error is not None else None,
+        error=said_of(error) if error is not None else None,
         asks=as_json(questions(state)),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from chatfold.cli.asking import Answers, hand_in, questions
 from chatfold.cli.live import JsonPrinter, Printer, TextPrinter
 from chatfold.cli.output import Out
+from chatfold.cli.places import command
 from chatfold.cli.session import Session, running
 from chatfold.cli.shapes import Said
 from chatfold.cli.timeline import print_timeline, timeline
@@ -112,7 +113,7 @@ def run_demo(out: Out, *, json: bool, delay: float) -> None:
             out.data.json(line)
     else:
         print_timeline(out.data, timeline(events))
-    story.tell(f"Now look at any moment of it: chatfold replay --db {url} {CHAT} --at 9")
+    story.tell(f"Now look at any moment of it: {command('replay', '--db', url, CHAT, '--at', '9')}")
 
 
 class _Story:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, ParamSpec
 
 import typer
@@ -23,6 +24,8 @@ FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
+
+_PARSING: Final = re.compile(r", unable to parse [^;]*")
 
 
 class UsageProblem(Exception):
@@ -49,8 +52,18 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
-        _complain(f"{error.format_message().rstrip('.')}; `chatfold --help` shows what there is")
+        sentence = plain_words(error.format_message()).rstrip(".?")
+        _complain(f"{sentence}; `{_command(error, arguments)} --help` shows what there is")
         return USAGE
+
+
+def _command(error: Exception, arguments: Sequence[str]) -> str:
+    """Return the command whose help says more."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        return str(context.command_path)
+    # An option without its value is noticed before its command has a context.
+    return " ".join(["chatfold", *arguments[:1]]) if arguments and arguments[0].isalpha() else "chatfold"
 
 
 def guarded(work: Callable[P, None]) -> Callable[P, None]:
@@ -134,8 +147,28 @@ def _not_found(error: BaseException) -> tuple[str, int]:
 
 def _setting(error: BaseException) -> tuple[str, int]:
     problems: list[dict[str, Any]] = getattr(error, "errors", list)()
-    said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)
-    return f"a setting is wrong (CHATFOLD_* or the TOML file): {said}", USAGE
+    title = str(getattr(error, "title", ""))
+    of_file = title != "Settings"
+    said = "; ".join(_problem(each, of_file=of_file) for each in problems)
+    return f"{title}: {said}" if of_file else said, USAGE
+
+
+def _problem(problem: Mapping[str, Any], *, of_file: bool) -> str:
+    """Say what is wrong with a setting: how it was given, what was given, and what may be."""
+    name = ".".join(map(str, problem["loc"]))
+    if not name:
+        return plain_words(problem["msg"])
+    variable = f"CHATFOLD_{name.upper()}"
+    shown = name if of_file else variable if variable in os.environ else f"--{name.replace('_', '-')}"
+    if problem["type"] == "extra_forbidden":
+        return f"{shown}: there is no such setting"
+    return f"{shown}={problem['input']} {plain_words(problem['msg'])}"
+
+
+def plain_words(message: str) -> str:
+    """Return what pydantic says of a value as a user of no library would say it."""
+    text = message.replace("Value error, ", "").replace("Input should be", "must be")
+    return _PARSING.sub("", text)
 
 
 _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
@@ -151,5 +184,4 @@ _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
     "generation.errors.UnknownAgent": _plain(USAGE),
     "generation.errors.GenerationError": _plain(FAILED),
     "pydantic_core._pydantic_core.ValidationError": _setting,
-    "tomllib.TOMLDecodeError": _plain(USAGE, " (in the file of settings)"),
 }

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from chatfold.cli.output import Channel, one_line, printable
 from chatfold.cli.shapes import PartLine, ResetLine
-from chatfold.cli.timeline import line_of, text_of
+from chatfold.cli.timeline import line_of, said_of, text_of
 from chatfold.stream import EventItem, PartItem, StreamItem
 from events.effects import Effects
 from events.envelope import Recorded
@@ -156,10 +156,10 @@ class TextPrinter:
             self.note(f"[{'failed' if result.is_error else 'result'}: {one_line(what, WIDTH)}]")
         elif isinstance(event, RetryScheduled):
             self._void()
-            self.note(f"[{event.error.kind}: {text_of(event.error.message)} Again in {event.delay_us / 1e6:g} s]")
+            self.note(f"[{said_of(event.error)} Again in {event.delay_us / 1e6:g} s]")
         elif isinstance(event, TurnFailed):
             self._void()
-            self.note(f"[failed, {event.error.kind}: {text_of(event.error.message)}]")
+            self.note(f"[failed, {said_of(event.error)}]")
         if isinstance(event, Effects) and event.removed_from is not None:
             self._void()
         if isinstance(event, TurnFinished | InterruptionFinished):

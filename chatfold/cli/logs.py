@@ -61,6 +61,10 @@ def set_up(level: str) -> None:
 
 def _line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
     """Render a record as logfmt: time, level, logger, event, then what was bound."""
+    if event.get("event") == "database_locked":
+        # Somebody waits at the prompt for this; a sentence is all that they want of it.
+        found = f"{event['file']} is locked by another process"
+        return f"chatfold: {found}, waiting; `{event['look']}` shows which have it open"
     first = ("timestamp", "level", "logger", "event")
     head = " ".join(str(event.pop(name, "")) for name in first)
     trace = event.pop("exception", None)

@@ -12,8 +12,8 @@ from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Channel, Out, one_line, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import ChatLine, StateLine
-from chatfold.cli.sources import Log, read_source
-from chatfold.cli.timeline import print_timeline, text_of, time_of, timeline
+from chatfold.cli.sources import read_source
+from chatfold.cli.timeline import print_timeline, said_of, text_of, time_of, timeline
 from chatstate.classify import classify
 from events.content import Content
 from events.control import encode_control
@@ -119,15 +119,16 @@ def run_state(out: Out, source: str, *, at: int | None, json: bool, db: str | No
     version = len(log.events) if at is None else at
     state = state_at(log.recorded(), version)
     if json:
-        out.data.json(_state_line(log, state))
+        out.data.json(state_line(log.chat, state))
     else:
-        _print_state(out.data, log, state)
+        print_state(out.data, log.chat, len(log.events), state)
 
 
-def _state_line(log: Log, state: ChatState) -> StateLine:
+def state_line(chat: str, state: ChatState) -> StateLine:
+    """Return a chat's state in its shape."""
     control, transcript = state.control, state.need_transcript("show")
     return StateLine(
-        chat=log.chat,
+        chat=chat,
         version=control.version,
         status=control.status if control.exists else "none",
         state=str(classify(control)),
@@ -152,10 +153,18 @@ def _value(content: object) -> object:
     return {"absent": "erased" if content.erased else "not loaded", "bytes": content.size}
 
 
-def _print_state(channel: Channel, log: Log, state: ChatState) -> None:
+def print_state(channel: Channel, chat: str, last: int, state: ChatState) -> None:
+    """Print a chat's state.
+
+    Args:
+        channel: Where to.
+        chat: Its id.
+        last: Its last version.
+        state: It, with its transcript.
+    """
     control, transcript = state.control, state.need_transcript("show")
-    _field(channel, "chat", printable(log.chat))
-    _field(channel, "version", f"{control.version} of {len(log.events)}")
+    _field(channel, "chat", printable(chat))
+    _field(channel, "version", f"{control.version} of {last}")
     if not control.exists:
         _field(channel, "status", "none N")
         return
@@ -175,8 +184,7 @@ def _print_state(channel: Channel, log: Log, state: ChatState) -> None:
         asks = ", ".join(f"{item.kind} {item.call or ''}".strip() for item in control.action.items)
         _field(channel, "asks", f"{asks}, until {time_of(control.action.deadline)} (action {control.action.id})")
     if control.last_error is not None:
-        error = control.last_error
-        _field(channel, "error", f"{error.kind}: {one_line(text_of(error.message), 300)}")
+        _field(channel, "error", one_line(said_of(control.last_error), 600))
     usage = control.usage
     if usage.context or usage.output:
         _field(channel, "tokens", f"{usage.context} in, {usage.output} out")

@@ -33,6 +33,8 @@ def main() -> None:
     except LayerImportError as error:
         sys.stderr.write(f"chatfold: {error}\n")
         sys.exit(1)
+    from chatfold.cli.ending import end, leave_at_the_second_ctrl_c
     from chatfold.cli.guard import run
 
-    sys.exit(run(app, sys.argv[1:]))
+    leave_at_the_second_ctrl_c()
+    end(run(app, sys.argv[1:]))

@@ -1,16 +1,17 @@
-"""``export``, ``import`` and ``migrate``: chats out of a store and into it, and the store to a new schema."""
+"""``export``, ``import``, ``adopt``, ``migrate``: chats out of a store and into it, and the store to a new schema."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import tempfile
 from pathlib import Path
 
-from chatfold.cli.guard import Failure
+from chatfold.cli.guard import Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
-from chatfold.cli.shapes import Exported, Imported, Migrated
+from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
 from chatfold.cli.sources import file_name, read_file
 from chatfold.engine import Engine
 from chatfold.settings import Settings
@@ -44,15 +45,25 @@ async def _load(url: str, chat: str, *, blobs: bool) -> LoadedLog:
 
 
 def _write(log: LoadedLog, output: Path) -> None:
-    """Write the file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    """Write the file whole or not at all.
+
+    Raises:
+        UsageProblem: It is a folder.
+        Failure: It cannot be written; names it, and not the file that is written first.
+    """
+    if output.is_dir():
+        raise UsageProblem(f"{output} is a folder; name a file")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(log.lines())
-        Path(name).replace(output)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(log.lines())
+            Path(name).replace(output)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise Failure(f"{output}: {error.strerror}") from error
 
 
 def run_import(
@@ -81,7 +92,11 @@ def run_import(
         out.data.json(line)
     else:
         out.data.line(printable(imported.chat))
-        out.note("it runs here from now on" if adopt else "it is foreign: nobody runs it (--adopt takes a chat over)")
+        out.note(
+            "it runs here from now on"
+            if adopt
+            else f"it is foreign: nobody runs it (`{adopting(imported.chat, db)}` takes it over)"
+        )
     if imported.missing_blobs:
         out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
 
@@ -89,6 +104,26 @@ def run_import(
 async def _import(settings: Settings, log: LogFile, *, name: str, as_id: str | None, adopt: bool) -> ImportedChat:
     async with Engine(store_url(settings), worker=False, settings=settings) as engine:
         return await engine.import_log(log, name=name, as_id=as_id, adopt=adopt)
+
+
+def adopting(chat: str, db: str | None) -> str:
+    """Return the command that takes a foreign chat over, in the store that was named on the command line or not."""
+    return shlex.join(["chatfold", "adopt", chat, *(("--db", db) if db is not None else ())])
+
+
+def run_adopt(out: Out, chat: str, *, json: bool, db: str | None, log_level: str | None) -> None:
+    """Take a foreign chat over; see the command."""
+    settings = load_settings(db, log_level)
+    version = asyncio.run(_adopt(existing_store(settings), settings, chat))
+    if json:
+        out.data.json(Adopted(chat=chat, version=version))
+    else:
+        out.note("it runs here from now on")
+
+
+async def _adopt(url: str, settings: Settings, chat: str) -> int:
+    async with Engine(url, worker=False, settings=settings) as engine:
+        return (await engine.adopt(chat)).version
 
 
 def run_migrate(out: Out, *, json: bool, db: str | None, log_level: str | None) -> None:

@@ -5,6 +5,9 @@ Owns the default database and the rule that tells files from chats. Opening stor
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +16,17 @@ from chatfold.cli.guard import UsageProblem
 if TYPE_CHECKING:
     from chatfold.settings import Settings
 
+PROGRAM: Final = "chatfold"
 STDIN: Final = "-"
+
+
+def command(*arguments: str) -> str:
+    """Return a command line that works as typed here: with the program's path where its name does not find it."""
+    running, found = Path(sys.argv[0]), shutil.which(PROGRAM)
+    if running.name == "__main__.py":
+        return shlex.join([sys.executable, "-m", PROGRAM, *arguments])
+    by_path = running.stem == PROGRAM and running.is_file() and (found is None or not running.samefile(found))
+    return shlex.join([sys.argv[0] if by_path else PROGRAM, *arguments])
 
 
 def is_file(argument: str) -> bool:

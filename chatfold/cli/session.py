@@ -6,28 +6,36 @@ and what Ctrl-C means in it; what is shown is the printers' matter, what is aske
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
+from chatfold.cli.ending import end_now
+from chatfold.cli.guard import INTERRUPTED
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatfold.stream import EventItem, StreamItem
 from chatstate.errors import Refusal
 from events.state import ChatState
 from generation.cursor import Cursor
+from store.errors import StoreError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 SETTLED = frozenset({"waiting", "error", "requires_action"})
 """Statuses in which no worker owes the chat anything."""
+
+LETTING_GO: Final = 0.5
+"""Seconds that a process in a hurry has for telling others that its chats are free."""
 
 
 class Session:
@@ -42,6 +50,7 @@ class Session:
         self._portal = portal
         self.engine = engine
         self.chat = ""
+        self.hurried = False
         self._items: queue.SimpleQueue[StreamItem | BaseException | None] = queue.SimpleQueue()
 
     def call(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -100,6 +109,7 @@ class Session:
         def on_interrupt(_number: int, _frame: FrameType | None) -> None:
             nonlocal asked
             if asked:
+                self.hurried = True
                 raise KeyboardInterrupt
             asked = True
             # Nothing is written here: the signal may have come in the middle of a write.
@@ -119,12 +129,57 @@ class Session:
             return None  # the turn had ended by itself
 
 
+async def let_go(engine: Engine) -> None:
+    """Give up the worker's lease, so that its chats are free at once and not when it has run out.
+
+    Only for a process that ends right after: what runs in it must not go on.
+    """
+    if engine.worker is not None:
+        try:
+            async with asyncio.timeout(LETTING_GO):
+                await engine.store.forget_worker(engine.worker.worker)
+        except (TimeoutError, StoreError):
+            return  # others wait for the lease's end, then
+
+
 @contextmanager
 def running(engine: Engine) -> Iterator[Session]:
     """Run an engine in a thread of its own, and close it at the end.
 
+    Where Ctrl-C was pressed twice, nothing is closed: the chats are let go of, and the process ends.
+
     Raises:
         StoreError: The store cannot be opened.
     """
-    with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(engine):
-        yield Session(portal, engine)
+    with _portal() as portal, portal.wrap_async_context_manager(engine):
+        session = Session(portal, engine)
+        try:
+            yield session
+        except KeyboardInterrupt:
+            if session.hurried:
+                portal.call(let_go, engine)
+                end_now(INTERRUPTED)
+            raise
+
+
+@contextmanager
+def _portal() -> Iterator[BlockingPortal]:
+    """Run an event loop in a thread that the process does not wait for: a tool's thread may keep the loop from ending.
+
+    That is why it is not anyio's own, which is waited for.
+    """
+    opened: Future[BlockingPortal] = Future()
+
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            opened.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="chatfold-engine", daemon=True)
+    thread.start()
+    portal = opened.result()
+    try:
+        yield portal
+    finally:
+        portal.call(portal.stop, True)  # and cancel what is left
+        thread.join(LETTING_GO)

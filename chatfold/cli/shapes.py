@@ -193,6 +193,18 @@ class Imported(Shape, frozen=True, kw_only=True, tag="imported"):
     missing_blobs: int
 
 
+class Adopted(Shape, frozen=True, kw_only=True, tag="adopted"):
+    """What ``adopt`` did.
+
+    Attributes:
+        chat: The chat's id.
+        version: Its version.
+    """
+
+    chat: str
+    version: int
+
+
 class Exported(Shape, frozen=True, kw_only=True, tag="exported"):
     """What ``export --output FILE`` did.
 
@@ -258,7 +270,7 @@ class Said(Shape, frozen=True, kw_only=True, tag="said"):
 
 
 SHAPES: tuple[type[Shape], ...] = (
-    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Problem, Verified, Imported, Exported, GraphText,
-    WorkerLine, Migrated, Said,
+    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Problem, Verified, Imported, Adopted, Exported,
+    GraphText, WorkerLine, Migrated, Said,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

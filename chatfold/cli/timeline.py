@@ -16,7 +16,7 @@ from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from events.records import Decision
+from events.records import Decision, ErrorInfo
 from events.replay import replay
 from events.vocabulary import (
     Acquired,
@@ -152,11 +152,11 @@ def _special(event: Event) -> str | None:
         case ToolResultRecorded(result=result):
             return _result(result)
         case RetryScheduled(delay_us=delay, error=error):
-            return f"again in {delay / 1e6:g} s: {error.kind}: {text_of(error.message)}"
+            return f"again in {delay / 1e6:g} s: {said_of(error)}"
         case ActionRequired(items=items):
             return ", ".join(f"{item.kind} {item.call or ''}".strip() for item in items)
         case TurnFailed(error=error):
-            return f"{error.kind}: {text_of(error.message)}"
+            return said_of(error)
         case CompactionRequested(hint=hint):
             return text_of(hint) if hint is not None else ""
         case QueuedMessageEdited(message=queued):
@@ -200,6 +200,12 @@ def _result(result: ToolResultPart) -> str:
     if result.output is None:
         return f"{result.call} {result.reason or 'no result'}"
     return f"{result.call} {'failed: ' if result.is_error else '= '}{text_of(result.output)}"
+
+
+def said_of(error: ErrorInfo) -> str:
+    """Return an error as people read it: its kind, its message, and the cause where that was recorded."""
+    cause = f" ({text_of(error.detail)})" if error.detail is not None else ""
+    return f"{error.kind}: {text_of(error.message)}{cause}"
 
 
 def text_of(content: Content) -> str:

@@ -6,13 +6,14 @@ Owns signals and what is said; how chats are run and let go is the engine's.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Sequence
 
 from chatfold.cli.agents import load_agents
+from chatfold.cli.ending import end_now
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import load_settings, store_url
+from chatfold.cli.session import LETTING_GO, let_go
 from chatfold.cli.shapes import WorkerLine
 from chatfold.engine import Engine
 from store import redacted
@@ -43,7 +44,7 @@ def run_worker(
 
     async def run() -> None:
         stop = asyncio.Event()
-        _on_signal(stop)
+        _on_signal(stop, engine)
         async with engine:
             worker = engine.worker
             lease = worker.worker if worker is not None else ""
@@ -53,18 +54,34 @@ def run_worker(
             if worker is not None:
                 await worker.stop("drain")
         say(lease, "stopped", "stopped")
+        if not await _threads_ended():
+            end_now(0)
 
     asyncio.run(run())
 
 
-def _on_signal(stop: asyncio.Event) -> None:
-    """Set ``stop`` at the first signal and end the process at the second."""
+async def _threads_ended() -> bool:
+    """End the loop's own threads, in which async tools may run sync functions; ``asyncio.run`` waits long for them."""
+    ending = asyncio.ensure_future(asyncio.get_running_loop().shutdown_default_executor())
+    done, _ = await asyncio.wait({ending}, timeout=LETTING_GO)
+    return bool(done)
+
+
+def _on_signal(stop: asyncio.Event, engine: Engine) -> None:
+    """Set ``stop`` at the first signal; let go of everything and end the process at the second, or else the third."""
     loop = asyncio.get_running_loop()
+    leaving: list[asyncio.Task[None]] = []
+
+    async def leave(code: int) -> None:
+        # The user does not want to wait: neither do those who take the chats over.
+        await let_go(engine)
+        end_now(code)
 
     def told(number: int) -> None:
+        if leaving:
+            end_now(128 + number)
         if stop.is_set():
-            # What is held is taken over when its lease has ended; the user does not want to wait.
-            os._exit(128 + number)
+            leaving.append(loop.create_task(leave(128 + number)))
         stop.set()
 
     for number in _SIGNALS:

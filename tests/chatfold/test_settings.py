@@ -34,6 +34,50 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest
         Settings()
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("pol = 2.0", "pol\n  Extra inputs"),
+        ("poll = 'soon'", "poll\n  Input should be a valid number"),
+        ("base_url = 'foo'", "base_url\n  must be http"),
+        ("poll ==", "is not TOML: Invalid value"),
+    ],
+)
+def test_what_is_wrong_with_the_file_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text)
+    monkeypatch.setenv("CHATFOLD_CONFIG", str(file))
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    assert refused.value.title == str(file)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["none.toml", ""])
+def test_a_file_that_is_named_and_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("CHATFOLD_CONFIG", str(tmp_path / name))
+    with pytest.raises(ValidationError, match=f"{tmp_path / name}\n.*; CHATFOLD_CONFIG names it"):
+        Settings()
+
+
+@pytest.mark.parametrize("url", ["foo", "", "htp://x", "http://", "http://a b", "http://h:port", "http://h:0", "//x"])
+def test_a_base_url_that_reaches_nothing_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    with pytest.raises(ValidationError, match="must be http://HOST"):
+        Settings(base_url=url)
+    monkeypatch.setenv("CHATFOLD_BASE_URL", url)
+    with pytest.raises(ValidationError, match="must be http://HOST"):
+        Settings()
+
+
+@pytest.mark.parametrize("url", ["http://localhost:11434/v1", "https://[::1]:1/", "https://gateway.example/a?b=c"])
+def test_a_base_url_that_may_reach_something_is_taken(url: str) -> None:
+    assert Settings(base_url=url).base_url == url
+
+
 def test_a_value_out_of_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHATFOLD_CAPACITY", "0")
     with pytest.raises(ValidationError, match="capacity"):

@@ -71,7 +71,7 @@ def test_one_message_leaves_questions_open(chats: Cli, monkeypatch: pytest.Monke
 def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
     done = cli.run("chat", "Hello", "--model", "anthropic/x")
     assert done.code == 1
-    assert "[failed, missing_key: " in done.err
+    assert "[failed, missing_key: There is no API key for Anthropic. Set ANTHROPIC_API_KEY and" in done.err
     assert done.out == ""
 
 
@@ -86,12 +86,24 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
         (["Hello", "--agents", "sys:path"], "is no Agent"),
         (["Hello", "--agent", "other"], "there is no agent other; there are assistant"),
         (["Hello", "--chat", "broken"], "belongs to agent 'failing', which is not here"),
+        (["Hello", "--base-url", "foo"], "--base-url=foo must be http://HOST"),
+        (["Hello", "--agents", "wrong_app:make"], "cannot be loaded: ValidationError: size: must be a valid integer"),
+        (["Hello", "--agents", "wrong_app:leave"], "cannot be loaded: SystemExit: 3"),
         (["  "], "the message is blank"),
         (["Hello", "--log-level", "loud"], "'loud' is no log level"),
         (["Hello", "--db", "chats.db"], "no store of this kind"),
     ],
 )
-def test_what_is_typed_wrong_is_exit_code_2(chats: Cli, arguments: list[str], sentence: str) -> None:
+def test_what_is_typed_wrong_is_exit_code_2(
+    chats: Cli, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+) -> None:
+    (chats.file.parent / "wrong_app.py").write_text(
+        "import sys\nfrom pydantic import BaseModel\n"
+        "class Box(BaseModel):\n    size: int\n"
+        "def make():\n    return Box(size='large')\n"
+        "def leave():\n    sys.exit(3)\n"
+    )
+    monkeypatch.syspath_prepend(str(chats.file.parent))
     done = chats.run("chat", *arguments)
     assert done.code == 2, done
     assert sentence in done.err

@@ -1,10 +1,12 @@
 """`demo` shows what it says it shows: the log it leaves behind is sound, and tells the same story."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from chatfold.cli.places import command
 from tests.chatfold.cli.kit import Cli, Ended
 
 
@@ -56,6 +58,28 @@ def test_its_timeline_is_that_of_the_file_it_keeps(shown: Ended, url: str, cli: 
     assert (queued["state_before"], queued["state_after"]) == ("R0", "R1")
     assert (lines[-1]["event"], lines[-1]["state_after"]) == ("turn_finished", "W")
     assert "version   9 of" in cli.ok("replay", "demo", "--db", url, "--at", "9").out
+
+
+@pytest.mark.parametrize(
+    ("typed", "on_path", "shown_as"),
+    [
+        ("bin/chatfold", None, "bin/chatfold"),
+        ("bin/chatfold", "other", "bin/chatfold"),
+        ("bin/chatfold", "bin", "chatfold"),
+        ("bin/python/__main__.py", None, f"{sys.executable} -m chatfold"),
+        ("-c", None, "chatfold"),
+    ],
+)
+def test_the_command_it_names_works_as_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, on_path: str | None, shown_as: str
+) -> None:
+    for folder in ("bin", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "chatfold").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / on_path) if on_path else "")
+    monkeypatch.setattr(sys, "argv", [typed])
+    assert command("replay", "a b") == f"{shown_as} replay 'a b'"
 
 
 def test_json(cli: Cli) -> None:

@@ -56,7 +56,28 @@ def test_exit_codes(arguments: list[str], code: int, capsys: pytest.CaptureFixtu
 def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert guard.run(app, []) == 2
     said = capsys.readouterr()
-    assert (said.out, said.err.startswith("Usage: chatfold")) == ("", True)
+    assert (said.out.startswith("Usage: chatfold [OPTIONS] COMMAND"), said.err) == (True, "")
+    assert "\n  chat " in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["list", "--limit", "x"],
+            "Invalid value for '--limit' / '-n': must be a valid integer; `chatfold list --help`",
+        ),
+        (["chat", "--model"], "Option '--model' requires an argument; `chatfold chat --help`"),
+        (["import"], "Missing argument 'FILE'; `chatfold import --help`"),
+        (["lisr"], "No such command 'lisr'. Did you mean 'list'; `chatfold --help`"),
+        (["--nothing"], "No such option: --nothing; `chatfold --help`"),
+    ],
+)
+def test_the_help_that_is_named_is_the_commands(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guard.run(app, arguments) == 2
+    assert capsys.readouterr().err == f"chatfold: {sentence} shows what there is\n"
 
 
 @pytest.mark.parametrize("command", [each.name or each.callback.__name__ for each in app.registered_commands])  # type: ignore[union-attr]

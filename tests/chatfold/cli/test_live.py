@@ -13,7 +13,7 @@ from events.ids import CommandId
 from events.messages import Message
 from events.parts import Part, TextPart, ToolCallPart
 from events.records import Actor, ErrorInfo
-from events.vocabulary import Event, InterruptionFinished, RetryScheduled, StepCommitted
+from events.vocabulary import Event, InterruptionFinished, RetryScheduled, StepCommitted, TurnFailed
 from generation.parts import LiveCall, LiveReasoning, LiveText
 
 
@@ -51,8 +51,14 @@ def call() -> ToolCallPart:
 
 RETRY = event(
     RetryScheduled(
-        attempt=1, delay_us=1_500_000, not_before=2, error=ErrorInfo(kind="overloaded", message=Content("Busy."))
+        attempt=1,
+        delay_us=1_500_000,
+        not_before=2,
+        error=ErrorInfo(kind="overloaded", message=Content("Busy."), detail=Content("too many of us")),
     )
+)
+AWAY = event(
+    TurnFailed(error=ErrorInfo(kind="timeout", message=Content("Away."), detail=Content("no route to it\x07")))
 )
 RESET = PreviewReset(cursor="")
 
@@ -68,7 +74,7 @@ RESET = PreviewReset(cursor="")
         (
             [part("Hel"), RESET, RETRY],
             "Hel\n",
-            "[what the model said since is void]\n[overloaded: Busy. Again in 1.5 s]\n",
+            "[what the model said since is void]\n[overloaded: Busy. (too many of us) Again in 1.5 s]\n",
         ),
         (
             [part("Hel"), RESET, part("Hello"), committed("Hello")],
@@ -92,6 +98,7 @@ RESET = PreviewReset(cursor="")
             "Hel\n",
             "[interrupted here; what was said is kept]\n",
         ),
+        ([AWAY], "", "[failed, timeout: Away. (no route to it\\x07)]\n"),
         ([event(InterruptionFinished())], "", "[interrupted]\n"),
     ],
 )

@@ -144,12 +144,16 @@ def test_what_is_no_log_is_said_with_its_line(cli: Cli, text: str) -> None:
 def test_wrong_settings_are_named(chats: Cli) -> None:
     done = chats.run("list", env={"CHATFOLD_POLL": "soon"})
     assert done.code == 2
-    assert "poll: " in done.err
-    Path("chatfold.toml").write_text("pol = 1\n")
-    assert "pol: " in chats.run("list").err
+    assert done.err == "chatfold: CHATFOLD_POLL=soon must be a valid number\n"
+    Path("chatfold.toml").write_text("pol = 1\npoll = 'soon'\n")
+    assert chats.run("list").err == (
+        "chatfold: chatfold.toml: poll=soon must be a valid number; pol: there is no such setting\n"
+    )
     Path("chatfold.toml").write_text("poll =\n")
     done = chats.run("list")
-    assert (done.code, "in the file of settings" in done.err) == (2, True)
+    assert (done.code, "chatfold.toml: is not TOML: " in done.err) == (2, True)
+    done = chats.run("list", env={"CHATFOLD_CONFIG": "/none.toml"})
+    assert (done.code, done.err) == (2, "chatfold: /none.toml: No such file or directory; CHATFOLD_CONFIG names it\n")
 
 
 def test_graphs(chats: Cli) -> None:

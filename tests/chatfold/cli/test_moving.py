@@ -39,6 +39,20 @@ def test_an_adopted_chat_runs_here(chats: Cli) -> None:
     assert chats.ok("replay", "mine", "--json").lines[11]["event"] == "chat_adopted"
 
 
+def test_a_chat_is_adopted_later(chats: Cli) -> None:
+    log = chats.ok("export", "talk").out
+    said = chats.ok("import", "-", "--as", "its copy", stdin=log).err
+    assert "`chatfold adopt 'its copy'` takes it over" in said
+    done = chats.run("chat", "Hello", "--chat", "its copy", "--db", chats.url)
+    assert (done.code, done.out) == (1, "")
+    assert f"`chatfold adopt 'its copy' --db {chats.url}` takes it over" in done.err
+    (line,) = chats.ok("adopt", "its copy", "--json").lines
+    assert line == {"kind": "adopted", "chat": "its copy", "version": 12}
+    assert "You said: Hello" in chats.ok("chat", "Hello", "--chat", "its copy").out
+    assert chats.run("adopt", "its copy").code == 1
+    assert chats.run("adopt", "none").code == 2
+
+
 def test_an_altered_log_is_not_imported(chats: Cli) -> None:
     log = chats.ok("export", "talk").out.replace("First", "Fifth", 1)
     done = chats.run("import", "-", "--as", "other", stdin=log)
@@ -77,7 +91,9 @@ def test_a_file_is_written_whole_or_not_at_all(chats: Cli) -> None:
     assert Path("talk.jsonl").read_text() == chats.ok("export", "talk").out
     done = chats.run("export", "talk", "-o", "nowhere/talk.jsonl")
     assert done.code == 1
-    assert "No such file or directory" in done.err
+    assert done.err == "chatfold: nowhere/talk.jsonl: No such file or directory\n"
+    done = chats.run("export", "talk", "-o", "/")
+    assert (done.code, done.err) == (2, "chatfold: / is a folder; name a file\n")
     chats.change("UPDATE chat_events SET facts = CAST('{\n}' AS BLOB) WHERE chat = 'talk' AND version = 5")
     assert chats.run("export", "talk", "-o", "bad.jsonl").code == 1
     assert sorted(path.name for path in Path().glob("*.jsonl*")) == ["talk.jsonl"]
