@@ -15,7 +15,7 @@ from events.ids import ChatId, CommandId
 from events.records import Actor
 from generation.errors import UnknownAgent, UnknownModel
 from generation.runtime import Runtime
-from generation.worker import Worker
+from generation.worker import Claim, Worker
 from store.append import CommandIdentity, Outcome, PlanRun
 
 Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
@@ -72,8 +72,8 @@ class Commanding:
             fingerprint=given if chosen is not None else None,
         )
         worker = self.worker
-        with worker.taking(chat_id) if worker is not None else nullcontext():
-            outcome = await self._execute(chat_id, commands, identity, transcript=transcript)
+        with worker.taking(chat_id) if worker is not None else nullcontext() as claim:
+            outcome = await self._execute(chat_id, commands, identity, claim, transcript=transcript)
             if worker is not None and not outcome.repeated:
                 worker.adopt(outcome.chat)
         if worker is not None:
@@ -84,7 +84,7 @@ class Commanding:
         return receipt(outcome)
 
     async def _execute(
-        self, chat: ChatId, commands: Commands, identity: CommandIdentity, *, transcript: bool
+        self, chat: ChatId, commands: Commands, identity: CommandIdentity, claim: Claim | None, *, transcript: bool
     ) -> Outcome:
         worker = self.worker
 
@@ -94,9 +94,15 @@ class Commanding:
                 run.do(command)
             control = run.state.control
             owed_here = control.status == "pending" and before != "pending" and control.not_before is None
-            if worker is None or not owed_here or self.runtime.policy_for(control) is None:
+            if (
+                worker is None
+                or claim is None
+                or run.newer
+                or not owed_here
+                or self.runtime.policy_for(control) is None
+            ):
                 return
             if worker.may_take(chat):
-                worker.take(chat, run)
+                worker.take(claim, run)
 
         return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript)

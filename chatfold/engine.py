@@ -77,6 +77,8 @@ class Engine(ChatCommands):
         self._clock = DatabaseClock()
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self._runs = worker
+        self._entered = False
+        self._closing = asyncio.Lock()
         self.worker = None
         self.runtime = Runtime(
             journal=Journal(self._store, lambda: os.urandom(16)),
@@ -112,19 +114,29 @@ class Engine(ChatCommands):
         except BaseException:
             await self._store.__aexit__(None, None, None)
             raise
+        self._entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of all chats (running tools get their grace), then close providers and store."""
-        try:
-            if self.worker is not None:
-                await self.worker.stop()
+        """Let go of all chats (running tools get their grace), then close providers and store.
+
+        A second call waits for the first. A call that is cancelled closes at once; others take its chats over.
+        """
+        async with self._closing:
+            if not self._entered:
+                return
+            self._entered = False
+            try:
+                if self.worker is not None:
+                    await self.worker.stop()
+            finally:
                 self.worker = None
-            await self.providers.close()
-        finally:
-            await self._store.__aexit__(kind, error, trace)
+                try:
+                    await self.providers.close()
+                finally:
+                    await self._store.__aexit__(kind, error, trace)
 
     async def state(self, chat: str, at: int | None = None) -> ChatState:
         """Return the chat's state, with its transcript, at a version (None: now; 0: before it began).

@@ -198,7 +198,14 @@ def _check_header(
     title = state.need_transcript("verify").title
     readable = title is None or title.available
     text = title.text if title is not None and title.available else None
-    derived = header_of(state, header.digest, chat=header.chat, title=text, foreign=header.foreign)
+    derived = header_of(
+        state,
+        header.digest,
+        chat=header.chat,
+        title=text,
+        foreign=header.foreign,
+        reader_level=header.reader_level,
+    )
     if readable and header.title != text:
         yield _header(chat, "the header's title is not the log's")
     for column in Header.__struct_fields__:

@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from enum import IntEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from generation.errors import GenerationError
+from store.log import get_logger
 
 T = TypeVar("T")
+
+_log: Final = get_logger(__name__)
+
+_left_behind: Final[set[asyncio.Task[Any]]] = set()
+"""Holds work that nobody waits for any more until it ends: the event loop itself keeps weak references only."""
 
 
 class Cause(IntEnum):
@@ -43,9 +49,15 @@ class CancelScope(Generic[T]):
 
     The work may read ``cause`` to learn why it is being cancelled, and may take time to end or even return a value:
     what was finished before a cancellation took hold counts.
+
+    Args:
+        patience: Seconds that the work gets to end after it was cancelled; None: as long as it takes. Work that goes on
+            after that is left behind: whatever it still gives is dropped and logged.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float | None = None) -> None:
+        self._patience = patience
+        self._asked = asyncio.Event()
         self._task: asyncio.Task[T] | None = None
         self._cause: Cause | None = None
 
@@ -69,6 +81,7 @@ class CancelScope(Generic[T]):
         self._cause = cause
         if self._task is not None and (first or cause is Cause.LEASE_LOST):
             self._task.cancel(cause.name.lower())
+            self._asked.set()
         return True
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -89,14 +102,29 @@ class CancelScope(Generic[T]):
             raise WorkCancelled(self._cause)
         task = self._task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({task})
+            await self._wait(task)
         except asyncio.CancelledError:
             task.cancel()
-            await asyncio.wait({task})
-            if not task.cancelled():
+            await asyncio.wait({task}, timeout=self._patience)
+            if not task.done():
+                _leave_behind(task)
+            elif not task.cancelled():
                 task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
             raise
+        if not task.done() and self._cause is not None:
+            _leave_behind(task)
+            raise WorkCancelled(self._cause)
         return self._outcome(task)
+
+    async def _wait(self, task: asyncio.Task[T]) -> None:
+        """Wait for the work, after its cancellation no longer than the patience."""
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await asyncio.wait({task}, timeout=self._patience)
+        finally:
+            asked.cancel()
 
     def _outcome(self, task: asyncio.Task[T]) -> T:
         if task.cancelled():
@@ -109,3 +137,15 @@ class CancelScope(Generic[T]):
         if self._cause is not None:
             raise WorkCancelled(self._cause) from error
         raise error
+
+
+def _leave_behind(task: asyncio.Task[Any]) -> None:
+    _log.warning("cancelled_work_left_behind", task=task.get_name())
+    _left_behind.add(task)
+    task.add_done_callback(_ended_late)
+
+
+def _ended_late(task: asyncio.Task[Any]) -> None:
+    _left_behind.discard(task)
+    error = None if task.cancelled() else task.exception()
+    _log.warning("late_outcome_dropped", task=task.get_name(), error=type(error).__name__ if error else None)

@@ -213,6 +213,29 @@ def take(run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], 
     advance(run, hold)
 
 
+def let_go(run: PlanRun, hold: Hold, deaths: int) -> None:
+    """Let go of a chat that is held and has no runner.
+
+    Args:
+        run: The plan's run.
+        hold: The worker's hold.
+        deaths: How many runners of it have died on its history: an interruption is finished here then, and after the
+            third the turn fails, as it does after as many takeovers.
+    """
+    if run.state.control.interrupting:
+        if not deaths:
+            return
+        history = run.state.control.history_version
+        run.do(c.FinishInterruption(fence=_fence(run.state.control)), hold.actor)
+        deaths = deaths if run.state.control.history_version == history else 0
+    if not hold.holds(run.state.control):
+        return
+    if deaths >= TAKEOVER_LIMIT:
+        run.do(c.FailTurn(fence=_fence(run.state.control), error=worker_lost()), hold.actor)
+    else:
+        run.do(c.Release(fence=c.Fence(epoch=run.state.control.epoch), reason="capacity"), hold.actor)
+
+
 def worker_lost() -> ErrorInfo:
     """Return the error of a turn that lost its worker too often."""
     text = "The worker was lost several times while it worked on this turn. Resume to try again."

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from chatstate.errors import ContentTooLarge, Refusal
 from events.control import Control, decode_control
@@ -24,9 +25,10 @@ from generation.actions.context import collect_context
 from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
-from generation.outcomes import Failed, Stopped
+from generation.outcomes import Failed, ResultCame, Stopped, ToolsEnded
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.runtime import Runtime
+from generation.tools.output import unrecordable
 from store.append import Plan
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
 from store.loading import LoadedChat, read_recorded
@@ -34,6 +36,9 @@ from store.log import get_logger
 
 _log = get_logger(__name__)
 _T = TypeVar("_T")
+_NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable)
+_UNWINDING: Final = 1.0
+"""Seconds beyond the grace that an effect gets to end after it was cancelled; then it is left behind."""
 
 
 class ChatRunner:
@@ -139,7 +144,7 @@ class ChatRunner:
         if self._lost or control.running is None or control.interrupting:
             return None, None
         task = Task(history_version=control.history_version, attempt=control.running.attempt)
-        scope = self._scope = CancelScope[Outcome]()
+        scope = self._scope = CancelScope[Outcome](patience=self._runtime.settings.grace + _UNWINDING)
         if self._release is not None:
             scope.cancel(Cause.SHUTDOWN)
         attempt = self._attempt(loaded, scope)
@@ -176,7 +181,7 @@ class ChatRunner:
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:
         kinds: dict[str, Callable[[], Awaitable[Outcome]]] = {
             "generate": lambda: generate(attempt),
-            "tools": lambda: run_tools(attempt, lambda outcome: self._note(task, outcome)),
+            "tools": lambda: run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome)),
             "compact": lambda: compact(attempt),
             "context": lambda: collect_context(attempt),
         }
@@ -195,7 +200,12 @@ class ChatRunner:
             await self._hinted.wait()
             self._hinted.clear()
             header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
-            cause = Cause.LEASE_LOST if header is None else self._cause(decode_control(header.header.control), task)
+            try:
+                cause = Cause.LEASE_LOST if header is None else self._cause(decode_control(header.header.control), task)
+            except EventsError as error:
+                # What was written over the header is no reason to drop an answer: the next append writes it anew.
+                self._log.error("header_not_readable", error=str(error))
+                continue
             if cause is not None:
                 self._lost = self._lost or cause is Cause.LEASE_LOST
                 scope.cancel(cause)
@@ -207,22 +217,41 @@ class ChatRunner:
             return Cause.HISTORY_CHANGED
         return Cause.USER_INTERRUPT if control.interrupting else None
 
-    async def _note(self, task: Task, outcome: Outcome) -> None:
-        """Append something of an effect that goes on."""
-        self._loaded = await self._append(note(self._hold, task, outcome))
+    async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultCame) -> None:
+        """Append a result of an effect that goes on, unless the runner has left that effect behind."""
+        if self._scope is attempt.scope:
+            await self._note(task, outcome)
+
+    async def _note(self, task: Task, outcome: ResultCame) -> None:
+        """Append a result; one that cannot be stored is an error in its own place, not the end of the others."""
+        try:
+            self._loaded = await self._append(note(self._hold, task, outcome))
+        except _NOT_STORABLE as error:
+            self._log.warning("result_not_storable", call=outcome.result.call, error=type(error).__name__)
+            instead = ResultCame(result=unrecordable(outcome.result, str(error)))
+            self._loaded = await self._append(note(self._hold, task, instead))
 
     async def _settle(self, task: Task | None, outcome: Outcome | None) -> None:
         """Append an outcome with what follows it."""
         try:
             self._loaded = await self._append(settle(self._hold, task, outcome))
-        except (ContentTooLarge, EventsError, Unstorable) as error:
+        except _NOT_STORABLE as error:
             # What came cannot be stored: that, and not the chat, has failed.
             self._log.warning("outcome_not_storable", error=type(error).__name__)
-            self._loaded = await self._append(settle(self._hold, task, _fault(error)))
+            await self._settle_otherwise(task, outcome, error)
         except Refusal as refusal:
             self._log.error("outcome_refused", code=refusal.code, trigger=refusal.trigger, reason=refusal.reason)
             fault = _fault(refusal)
             self._loaded = await self._append(settle(self._hold, task, fault if outcome is not None else None))
+
+    async def _settle_otherwise(self, task: Task | None, outcome: Outcome | None, error: Exception) -> None:
+        if task is not None and isinstance(outcome, ToolsEnded) and outcome.results:
+            for result in outcome.results:
+                await self._note(task, ResultCame(result=result))
+            rest: Outcome = replace(outcome, results=())
+        else:
+            rest = _fault(error)
+        self._loaded = await self._append(settle(self._hold, task, rest))
 
     async def _append(self, plan: Plan, *, transcript: bool = True) -> LoadedChat:
         identity = self._runtime.identity()

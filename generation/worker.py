@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from chatstate import commands as c
 from chatstate.errors import Refusal
 from events.ids import ChatId, WorkerId
 from events.records import ReleaseReason
-from generation.plans import Hold, take
+from generation.faults import ChatFaults
+from generation.plans import Hold, let_go, take
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from store.append import READER_LEVEL, PlanRun
 from store.contract import DueChat, Hint
-from store.errors import StoreError
+from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.loading import LoadedChat
 from store.log import get_logger
 
 _log = get_logger(__name__)
+
+_ENDING: Final = 1.0
+"""Seconds that tasks get to end when stopping is cut short."""
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """A command under way at a chat; ``taken``: its plan acquires the chat."""
+
+    chat: ChatId
+    taken: bool = False
 
 
 class Worker:
@@ -45,9 +57,11 @@ class Worker:
         self._loops: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         self._stopping: ReleaseReason | None = None
+        self._ended = asyncio.Event()
         self._backlog = True
-        self._commands: Counter[ChatId] = Counter()
+        self._claims: dict[ChatId, set[Claim]] = {}
         self._taken: set[ChatId] = set()
+        self._faults = ChatFaults(runtime.boot)
         self._idle = asyncio.Event()
         self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
@@ -70,52 +84,78 @@ class Worker:
             StoreUnavailable: The lease could not be written, or the store not be read.
         """
         self._stopping = None
-        await self._new_lease()
-        listening = asyncio.Event()
-        for loop in (self._listen(listening), self._beat()):
-            self._loops.append(self._spawn(loop))
-        await listening.wait()
-        # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
-        await self._acquire_pass()
-        self._loops.append(self._spawn(self._acquire_loop()))
+        self._ended.clear()
+        try:
+            await self._new_lease()
+            listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            for loop in (self._listen(listening), self._beat()):
+                self._loops.append(self._spawn(loop))
+            await listening
+            # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
+            await self._acquire_pass()
+            self._loops.append(self._spawn(self._acquire_loop()))
+        except BaseException:
+            self._stopping = "shutdown"
+            await self._end()
+            raise
 
     async def stop(self, reason: ReleaseReason = "shutdown") -> None:
-        """Stop to acquire, let go of all chats (running tools get their grace), and give the lease back. Idempotent."""
+        """Stop to acquire, let go of all chats (running tools get their grace), and give the lease back.
+
+        Commands may go on; they take no chat any more. A second call waits for the first. Where the call is cancelled,
+        the worker ends at once, and its chats are taken over by others.
+        """
         if self._stopping is not None:
+            await self._ended.wait()
             return
         self._stopping = reason
-        for runner in self._runners.values():
-            runner.stop(reason)
-        while self._taken or self._tasks.difference(self._loops):
-            # A command under way takes a chat with its append: that chat is let go too.
-            if running := self._tasks.difference(self._loops):
-                await asyncio.wait(running)
-            else:
-                self._idle.clear()
-                await self._idle.wait()
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-        self._loops.clear()
         try:
+            for runner in self._runners.values():
+                runner.stop(reason)
+            while self._taken or self._tasks.difference(self._loops):
+                # A command under way takes a chat with its append: that chat is let go too.
+                if running := self._tasks.difference(self._loops):
+                    await asyncio.wait(running)
+                else:
+                    self._idle.clear()
+                    await self._idle.wait()
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        """End all that still runs, and give the lease back."""
+        try:
+            for runner in self._runners.values():
+                runner.lose()
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(tuple(self._tasks), timeout=_ENDING)
             await self._runtime.journal.store.forget_worker(self.worker)
         except StoreError as error:
             # The lease ages out by itself.
             _log.warning("lease_not_given_back", worker=self.worker, error=str(error))
+        finally:
+            self._loops.clear()
+            self._runners.clear()
+            self._ended.set()
 
     @contextmanager
-    def taking(self, chat: ChatId) -> Iterator[None]:
+    def taking(self, chat: ChatId) -> Iterator[Claim]:
         """Say that a command is about to append to ``chat`` and may acquire it, so that nobody takes it for a stray."""
-        self._commands[chat] += 1
+        claim = Claim(chat)
+        claims = self._claims.setdefault(chat, set())
+        claims.add(claim)
         try:
-            yield
+            yield claim
         finally:
-            self._commands[chat] -= 1
-            if not self._commands[chat]:
-                del self._commands[chat]
+            claims.discard(claim)
+            if not any(other.taken for other in claims):
                 self._taken.discard(chat)
-                self._missed.pop(chat, None)
                 self._idle.set()
+            if not claims:
+                del self._claims[chat]
+                self._missed.pop(chat, None)
             self._wake_if_due(chat)
 
     def may_take(self, chat: ChatId) -> bool:
@@ -125,13 +165,14 @@ class Worker:
         """
         if self._stopping is not None or not self._runtime.lease_fresh():
             return False
-        if self._backlog or self._wake.is_set() or chat in self._runners:
+        if self._backlog or self._wake.is_set() or chat in self._runners or self._faults.holds_back(chat):
             return False
         return chat in self._taken or self._free() > 0
 
-    def take(self, chat: ChatId, run: PlanRun) -> None:
-        """Acquire within a plan that made ``chat`` pending; ``adopt`` the chat when the plan was written."""
-        self._taken.add(chat)
+    def take(self, claim: Claim, run: PlanRun) -> None:
+        """Acquire within a plan that made a chat pending; ``adopt`` the chat when the plan was written."""
+        claim.taken = True
+        self._taken.add(claim.chat)
         take(run, self.worker, self._runtime.release, self._hold_at)
 
     def adopt(self, loaded: LoadedChat) -> None:
@@ -207,8 +248,11 @@ class Worker:
                 await self._reconcile()
             except StoreError as error:
                 _log.warning("heartbeat_failed", worker=self.worker, error=str(error))
-                if not self._runtime.lease_fresh():
-                    self._lose_all()
+            except Exception:  # noqa: BLE001 - without its beat the worker loses all chats
+                _log.exception("heartbeat_failed", worker=self.worker)
+            if not self._runtime.lease_fresh():
+                self._lose_all()
+            self._runtime.parts.collect()
 
     def _lose_all(self) -> None:
         """Stop all runners at once: others may take their chats now."""
@@ -221,7 +265,8 @@ class Worker:
     async def _reconcile(self) -> None:
         """Run chats that the store says are held here without a runner, and have runners look at theirs."""
         for chat in await self._runtime.journal.store.held_by(self.worker):
-            await self._check(chat)
+            if not self._faults.holds_back(chat):
+                await self._see_to(chat, self._check(chat))
         for runner in self._runners.values():
             runner.hint()
 
@@ -243,30 +288,55 @@ class Worker:
         control = outcome.chat.state.control
         if control.interrupting and self._is_stray(chat):
             self.adopt(outcome.chat)
+        if control.status == "error":
+            self._faults.forgive(chat)
         if outcome.recorded:
             _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
             self._wake.set()
 
     def _let_go_stray(self, chat: ChatId, run: PlanRun) -> None:
         control = run.state.control
-        held = control.status == "running" and control.holder == self.worker and not control.interrupting
+        hold = self._hold_at(control.epoch)
         # Asked here and not before: a command may have taken the chat meanwhile.
-        if held and self._is_stray(chat):
-            fence = c.Fence(epoch=control.epoch)
-            run.do(c.Release(fence=fence, reason="capacity"), self._runtime.actor)
+        if hold.holds(control) and self._is_stray(chat):
+            let_go(run, hold, self._faults.deaths(chat, control.history_version))
 
-    async def _listen(self, listening: asyncio.Event) -> None:
-        async with self._runtime.journal.store.subscribe() as hints:
-            listening.set()
-            async for hint in hints:
-                self._take_hint(hint)
+    async def _see_to(self, chat: ChatId, work: Awaitable[None]) -> None:
+        """Do work for one chat: unless the store is away, its failure is that chat's alone."""
+        try:
+            await work
+        except (StoreUnavailable, OutcomeUnknown):
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, the other chats go on
+            self._blame(chat, "chat_failed")
+
+    def _blame(self, chat: ChatId, what: str, history_version: int | None = None) -> None:
+        """Log the exception under way as one chat's fault, and leave that chat alone for a while."""
+        delay = self._faults.note(chat, history_version)
+        _log.exception(what, chat=chat, worker=self.worker, left_alone_for=delay)
+        asyncio.get_running_loop().call_later(delay + 0.001, self._wake.set)
+
+    async def _listen(self, listening: asyncio.Future[None]) -> None:
+        while True:
+            try:
+                async with self._runtime.journal.store.subscribe() as hints:
+                    if not listening.done():
+                        listening.set_result(None)
+                    async for hint in hints:
+                        self._take_hint(hint)
+            except Exception as error:  # noqa: BLE001 - polls stand behind hints
+                if not listening.done():
+                    listening.set_exception(error)
+                    return
+                _log.exception("hints_lost", worker=self.worker)
+            await asyncio.sleep(self._runtime.settings.poll)
 
     def _take_hint(self, hint: Hint) -> None:
         runner = self._runners.get(hint.chat)
         if runner is None:
             if hint.due:
                 self._wake.set()
-            if hint.chat in self._commands:
+            if hint.chat in self._claims:
                 self._missed[hint.chat] = max(hint.version, self._missed.get(hint.chat, 0))
             return
         if hint.due:
@@ -287,19 +357,26 @@ class Worker:
                 await self._acquire_pass()
             except StoreError as error:
                 _log.warning("acquire_pass_failed", worker=self.worker, error=str(error))
+            except Exception:  # noqa: BLE001 - without this loop no chat is acquired any more
+                _log.exception("acquire_pass_failed", worker=self.worker)
 
     async def _acquire_pass(self) -> None:
         if self._stopping is not None or not self._runtime.lease_fresh():
             return
         while self._suspects:
-            await self._check(self._suspects.pop())
-        store = self._runtime.journal.store
+            chat = self._suspects.pop()
+            await self._see_to(chat, self._check(chat))
         limit = max(self._free(), 1)
-        due = await store.find_due(agents=tuple(self._runtime.agents), reader_level=READER_LEVEL, limit=limit)
+        due = await self._runtime.journal.store.find_due(
+            agents=tuple(self._runtime.agents),
+            reader_level=READER_LEVEL,
+            limit=limit,
+            exclude=self._faults.held_back(),
+        )
         fresh = [each for each in due if each.chat not in self._runners]
         self._backlog = len(fresh) >= limit
         for each in fresh:
-            await self._serve(each)
+            await self._see_to(each.chat, self._serve(each))
 
     async def _serve(self, due: DueChat) -> None:
         if self._stopping is not None or due.chat in self._runners:
@@ -337,13 +414,19 @@ class Worker:
         loaded = None
         try:
             loaded = await runner.run()
+        except (StoreUnavailable, OutcomeUnknown) as error:
+            # Only a runner that lost its lease gives up here: whoever holds the chat now sees to it.
+            _log.warning("runner_gave_up", chat=chat, worker=self.worker, error=str(error))
         except Exception:  # noqa: BLE001 - whatever it is, it is this chat's alone
-            # One chat's fault must not stop the others; the lease's next beat finds a chat that is held and not run.
-            _log.exception("runner_failed", chat=chat, worker=self.worker)
+            known = runner.state
+            self._blame(chat, "runner_failed", known.state.control.history_version if known is not None else None)
+            if known is not None:
+                self.suspect(chat)
         finally:
             if self._runners.get(chat) is runner:
                 del self._runners[chat]
         if loaded is not None:
+            self._faults.forgive(chat)
             self._wake_for(loaded)
         self._wake_if_due(chat)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from chatstate.classify import X, classify
-from chatstate.commands import Adopt, AnyCommand
+from chatstate.commands import Acquire, Adopt, AnyCommand
 from chatstate.decide import Decided, decide
 from chatstate.errors import (
     ChatForeign,
@@ -26,7 +26,7 @@ from chatstate.errors import (
 )
 from events.codec import Encoded, encode
 from events.contentlist import erase_items
-from events.control import encode_control
+from events.control import decode_control, encode_control
 from events.digest import GENESIS
 from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
@@ -51,6 +51,7 @@ from store.contract import (
 )
 from store.errors import ChatExists, OutcomeUnknown
 from store.loading import LoadedChat, load_chat, read_recorded
+from store.turns import Turn, Turns
 
 READER_LEVEL = 1
 """The release level that chats written here ask of their readers."""
@@ -64,6 +65,8 @@ class PlanRun:
         now: Database time in microseconds UTC.
         lease_dead: Whether the holder that the plan met has a dead lease.
         recorded: Events so far (their envelopes carry version, time and statuses).
+        newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
+            same.
     """
 
     def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
@@ -71,6 +74,8 @@ class PlanRun:
         self.now = now
         self.lease_dead = loaded is not None and loaded.lease_dead
         self.foreign = loaded is not None and loaded.header.foreign
+        self.newer = loaded is not None and loaded.header.reader_level > READER_LEVEL
+        self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self._identity = identity
 
@@ -87,6 +92,9 @@ class PlanRun:
         adopting = isinstance(command, Adopt)
         if self.foreign and not adopting:
             raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
+        if self._unreadable or (self.newer and isinstance(command, Acquire)):
+            reason = "a newer release wrote this chat: upgrade this process"
+            raise TransitionNotAllowed(command.trigger, classify(self.state.control), reason)
         decided = decide(self.state, command, self.now)
         if adopting and not self.foreign:
             # Behind the machine's refusals: a chat that does not exist is nobody's.
@@ -150,10 +158,18 @@ class Journal:
         store: Where chats are kept.
         salt: Gives random bytes, the salt of one event's content.
         limits: Sizes allowed.
+        turns: Whose turn it is where plans of this process meet; None for lines of its own.
     """
 
-    def __init__(self, store: Store, salt: Callable[[], bytes], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        salt: Callable[[], bytes],
+        limits: Limits = DEFAULT_LIMITS,
+        turns: Turns | None = None,
+    ) -> None:
         self.store = store
+        self._turns = turns or Turns()
         self._salt = salt
         self._limits = limits
 
@@ -183,7 +199,25 @@ class Journal:
             OutcomeUnknown: The store could not be asked whether the append took effect.
             StoreUnavailable: Nothing was written.
         """
-        loaded = base or await load_chat(self.store, chat, transcript=transcript)
+        with self._turns.of(chat, patient=identity.actor.kind != "worker") as turn:
+            loaded = base
+            if await turn.begin() and base is not None:
+                loaded = await self._catch_up(chat, base, transcript=transcript)
+            elif base is None:
+                loaded = await load_chat(self.store, chat, transcript=transcript)
+            return await self._execute(chat, plan, identity, loaded, turn, transcript=transcript, now=now)
+
+    async def _execute(
+        self,
+        chat: ChatId,
+        plan: Plan,
+        identity: CommandIdentity,
+        loaded: LoadedChat | None,
+        turn: Turn,
+        *,
+        transcript: bool,
+        now: Callable[[], int] | None,
+    ) -> Outcome:
         while True:
             run = PlanRun(loaded, now() if now is not None else await self._now(loaded), identity)
             try:
@@ -203,6 +237,7 @@ class Journal:
                 repeated = await self._repeated(chat, identity, transcript=transcript)
                 if repeated is not None:
                     return repeated
+            await turn.lost()
             before, loaded = loaded, await self._catch_up(chat, loaded, transcript=transcript)
             if before is None and loaded is None and await self.store.tombstone(chat) is not None:
                 raise ChatExists(chat)
@@ -259,7 +294,8 @@ class Journal:
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
         before = loaded.header if loaded is not None else None
         title = _title(before, run.recorded)
-        header = header_of(run.state, digest, chat=chat, title=title, foreign=run.foreign)
+        level = before.reader_level if before is not None else READER_LEVEL
+        header = header_of(run.state, digest, chat=chat, title=title, foreign=run.foreign, reader_level=level)
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
@@ -304,10 +340,19 @@ class Journal:
         return {version: erase_items(by_version[version].content, which) for version, which in places.items()}
 
 
-def header_of(state: ChatState, digest: bytes, *, chat: ChatId, title: str | None, foreign: bool) -> Header:
-    """Return the header row that belongs to ``state``: all but id, title and the foreign mark is derived from the fold.
+def header_of(
+    state: ChatState,
+    digest: bytes,
+    *,
+    chat: ChatId,
+    title: str | None,
+    foreign: bool,
+    reader_level: int = READER_LEVEL,
+) -> Header:
+    """Return the header row that belongs to ``state``: what is not given is derived from the fold.
 
     ``chat`` is the id that the chat has here: a log that was imported under another one says its first id for ever.
+    ``reader_level`` is the one that the chat had: it is never lowered.
     """
     control = state.control
     due = control.action.deadline if control.action is not None else control.not_before
@@ -334,8 +379,13 @@ def header_of(state: ChatState, digest: bytes, *, chat: ChatId, title: str | Non
         parent=ChatId(control.parent) if control.parent is not None else None,
         pinned=control.pinned,
         foreign=foreign,
-        reader_level=READER_LEVEL,
+        reader_level=max(reader_level, READER_LEVEL),
     )
+
+
+def _reads_whole(control: bytes) -> bool:
+    """Whether nothing of a stored control is unknown here, and so would be lost when it is written back."""
+    return encode_control(decode_control(control)) == control
 
 
 def _title(before: Header | None, recorded: list[Recorded]) -> str | None:

@@ -293,12 +293,15 @@ class Store(Protocol):
         """Return the chats whose header names ``worker`` as the holder, foreign ones left out: nobody holds those."""
         ...
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
-        """Return chats that want a worker now, oldest due first.
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
+        """Return at most ``limit`` chats that want a worker now, oldest due first, none of ``exclude``.
 
         Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent
         named; foreign chats and chats above ``reader_level`` never. Those that another process is writing to may be
-        passed over.
+        passed over. A pending chat without ``due_at`` wants one whatever its times say: the clock may have been put
+        back since.
         """
         ...
 

@@ -189,14 +189,19 @@ class MemoryStore(Reentrant):
         headers = [chat.header for chat in self._chats.values()]
         return sorted(header.chat for header in headers if header.holder == worker and not header.foreign)
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
         """See :meth:`store.contract.Store.find_due`."""
         self._require_open()
         now = self._clock()
+        excluded = set(exclude)
         due: list[tuple[bool, int, DueChat]] = []
         for kept in self._chats.values():
             header, ready = kept.header, ready_at(kept.header)
             if ready is None or header.agent not in agents or header.reader_level > reader_level:
+                continue
+            if header.chat in excluded:
                 continue
             if header.status == "running":
                 if header.holder is not None and not self._alive(header.holder, now):
@@ -207,7 +212,7 @@ class MemoryStore(Reentrant):
                             DueChat(header.chat, "interruption" if header.interrupting else "takeover"),
                         )
                     )
-            elif ready <= now:
+            elif ready <= now or (header.status == "pending" and header.due_at is None):
                 due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))
         due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))
         return [chat for _, _, chat in due[: max(limit, 0)]]

@@ -170,9 +170,11 @@ class PostgresStore(Reentrant):
         """See :meth:`store.contract.Store.held_by`."""
         return [row[0] for row in await self._read(sql.HELD_BY, {"worker": worker})]
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
         """See :meth:`store.contract.Store.find_due`."""
-        values = {"agents": list(agents), "level": reader_level, "limit": max(limit, 0)}
+        values = {"agents": list(agents), "level": reader_level, "limit": max(limit, 0), "exclude": list(exclude)}
         return [DueChat(*row) for row in await self._read(sql.FIND_DUE, values)]
 
     def subscribe(self) -> AbstractAsyncContextManager[Subscription]:

@@ -106,7 +106,8 @@ stone AS (
 SELECT count(*) FROM gone
 """
 
-_WANTED: Final = "ready_at IS NOT NULL AND reader_level <= %(level)s AND agent = ANY(%(agents)b::text[])"
+_WANTED: Final = """ready_at IS NOT NULL AND reader_level <= %(level)s AND agent = ANY(%(agents)b::text[])
+AND chat <> ALL(%(exclude)b::text[])"""
 _PASSED_OVER: Final = "FOR NO KEY UPDATE SKIP LOCKED"
 # The holders are walked by the index, one step for each, however many chats they hold.
 FIND_DUE: Final = f"""
@@ -127,7 +128,7 @@ WITH RECURSIVE holders (holder) AS (
   ORDER BY later, ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
 ), pending AS (
   SELECT chat, 'pending' AS kind, true AS later, ready_at FROM chats
-  WHERE status = 'pending' AND ready_at <= {NOW} AND {_WANTED}
+  WHERE status = 'pending' AND (due_at IS NULL OR ready_at <= {NOW}) AND {_WANTED}
   ORDER BY ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
 ), expired AS (
   SELECT chat, 'expired' AS kind, true AS later, ready_at FROM chats

@@ -7,6 +7,7 @@ of this process at once, those of other processes by polling ``PRAGMA data_versi
 
 import asyncio
 import math
+import os
 import sqlite3
 import threading
 import time
@@ -145,6 +146,7 @@ class SqliteStore(Reentrant):
         self._lanes: tuple[_Lane, _Lane] | None = None
         self._poller: asyncio.Task[None] | None = None
         self._bus = Bus()
+        self._file: tuple[Path, os.stat_result] | None = None
 
     async def _open(self) -> None:
         settings = self._settings
@@ -165,6 +167,8 @@ class SqliteStore(Reentrant):
             for lane in lanes:
                 await lane.close()
             raise
+        path = settings.path.resolve()
+        self._file = (path, path.stat())
         self._lanes = lanes
 
     async def _close(self) -> None:
@@ -201,6 +205,7 @@ class SqliteStore(Reentrant):
         check_append(append)
 
         def write(connection: sqlite3.Connection) -> AppendResult:
+            self._require_file()
             result = sql.append(connection, append)
             if isinstance(result, Appended):
                 self._publish(append.header)
@@ -249,6 +254,7 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.heartbeat`."""
 
         def beat(connection: sqlite3.Connection) -> Heartbeat:
+            self._require_file()
             answer, old_expiry = sql.heartbeat(connection, worker, lease_us, self._clock(), start=start)
             after = self._clock()
             if answer.renewed and after >= old_expiry:
@@ -267,9 +273,11 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.held_by`."""
         return await self._reader.run(sql.held_by, worker)
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
         """See :meth:`store.contract.Store.find_due`."""
-        return await self._reader.run(sql.find_due, agents, reader_level, limit, self._clock())
+        return await self._reader.run(sql.find_due, agents, reader_level, limit, self._clock(), exclude)
 
     def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.subscribe`."""
@@ -302,6 +310,22 @@ class SqliteStore(Reentrant):
 
     def _publish(self, header: Header) -> None:
         self._bus.publish([hint_of(header, self._clock())])
+
+    def _require_file(self) -> None:
+        """Check that the file still stands at its path: SQLite would go on writing into one that was deleted.
+
+        Raises:
+            StoreUnavailable: It does not.
+        """
+        if self._file is None:
+            return
+        path, opened = self._file
+        try:
+            same = os.path.samestat(path.stat(), opened)
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise StoreUnavailable(f"{path} was deleted or replaced while it was in use; what is written would be lost")
 
     def _require_open(self) -> tuple[_Lane, _Lane]:
         if self._lanes is None:

@@ -75,7 +75,8 @@ CHANGED: Final = (
     "FROM chat_events e JOIN chats c ON c.chat = e.chat WHERE e.tx > ? GROUP BY c.chat ORDER BY max(e.tx)"
 )
 
-_WANTED: Final = "ready_at IS NOT NULL AND reader_level <= :level AND agent IN (SELECT value FROM json_each(:agents))"
+_WANTED: Final = """ready_at IS NOT NULL AND reader_level <= :level
+AND agent IN (SELECT value FROM json_each(:agents)) AND chat NOT IN (SELECT value FROM json_each(:exclude))"""
 FIND_DUE: Final = f"""
 WITH RECURSIVE holders (holder) AS (
   SELECT min(holder) FROM chats WHERE holder IS NOT NULL AND ready_at IS NOT NULL
@@ -93,7 +94,8 @@ SELECT chat, kind FROM (
     WHERE holder IN (SELECT holder FROM dead) AND status = 'running' AND {_WANTED}
     ORDER BY later, ready_at, chat LIMIT :limit
   ) UNION ALL SELECT * FROM (
-    SELECT chat, 'pending', 1, ready_at FROM chats WHERE status = 'pending' AND ready_at <= :now AND {_WANTED}
+    SELECT chat, 'pending', 1, ready_at FROM chats
+    WHERE status = 'pending' AND (due_at IS NULL OR ready_at <= :now) AND {_WANTED}
     ORDER BY ready_at, chat LIMIT :limit
   ) UNION ALL SELECT * FROM (
     SELECT chat, 'expired', 1, ready_at FROM chats WHERE status = 'requires_action' AND ready_at <= :now AND {_WANTED}
@@ -310,9 +312,17 @@ def held_by(connection: sqlite3.Connection, worker: str) -> list[Any]:
     return [row[0] for row in connection.execute(statement, (worker,))]
 
 
-def find_due(connection: sqlite3.Connection, agents: Sequence[str], level: int, limit: int, now: int) -> list[DueChat]:
+def find_due(
+    connection: sqlite3.Connection, agents: Sequence[str], level: int, limit: int, now: int, exclude: Sequence[str]
+) -> list[DueChat]:
     """Read the chats that want a worker."""
-    values = {"agents": json.dumps(list(agents)), "level": level, "limit": max(limit, 0), "now": now}
+    values = {
+        "agents": json.dumps(list(agents)),
+        "exclude": json.dumps(list(exclude)),
+        "level": level,
+        "limit": max(limit, 0),
+        "now": now,
+    }
     return [DueChat(*row) for row in connection.execute(FIND_DUE, values)]
 
 

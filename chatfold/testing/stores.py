@@ -173,10 +173,12 @@ class WrappedStore:
         self.after("held_by")
         return result
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
         """See :meth:`store.contract.Store.find_due`."""
         self.before("find_due")
-        result = await self.inner.find_due(agents=agents, reader_level=reader_level, limit=limit)
+        result = await self.inner.find_due(agents=agents, reader_level=reader_level, limit=limit, exclude=exclude)
         self.after("find_due")
         return result
 

@@ -102,6 +102,9 @@ class ModelCall:
                     if not guard.expired():
                         raise
                     raise ProviderError(self._silent(limit)) from None
+                if self.attempt.scope.cause is not None:
+                    # The stream took the cancellation for its own matter and goes on: what came until now counts.
+                    raise asyncio.CancelledError
                 yield part
                 limit = settings.silence_timeout
         finally:

@@ -21,7 +21,7 @@ from generation.tools.policy import ToolCall, exclusive_refusals
 from generation.tools.registry import ToolSet
 
 
-async def run_tools(attempt: Attempt, record: Callable[[Outcome], Awaitable[None]]) -> Outcome:
+async def run_tools(attempt: Attempt, record: Callable[[ResultCame], Awaitable[None]]) -> Outcome:
     """Run the calls that this attempt started.
 
     Args:
@@ -48,7 +48,7 @@ async def run_tools(attempt: Attempt, record: Callable[[Outcome], Awaitable[None
             return outcome
 
 
-async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[Outcome], Awaitable[None]]) -> Outcome:
+async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[ResultCame], Awaitable[None]]) -> Outcome:
     async for result in batch:
         _show(attempt, result)
         if not batch.unfinished:

@@ -231,9 +231,9 @@ class RunningCall:
                 _close(awaitable)
                 raise CallCancelled("the call was cancelled")
             return answer_of(await awaitable, self._env.budget)
-        except CallCancelled:
+        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is the tool's result
+        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
             return self._failed(error)
 
     def _call_in_thread(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer | Awaitable[object]:
@@ -248,9 +248,9 @@ class RunningCall:
             if self._too_late.is_set():
                 _close(value)
             return value
-        except CallCancelled:
+        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's fault is the tool's result
+        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
             return self._failed(error)
         finally:
             if self._too_late.is_set():

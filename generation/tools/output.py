@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from pydantic_core import to_jsonable_python
@@ -16,6 +16,13 @@ from events.parts import ToolResultPart
 from events.values import encode_json, repair_value
 from generation.budget import truncate
 from generation.tools.contract import ToolOutput
+
+REPAIRED_LIMIT: Final = 100
+"""How many repaired paths a result lists; a last entry says how many there are beside."""
+
+_PATH_BUDGET: Final = 1000
+_REASON_BUDGET: Final = 1000
+"""Bytes of one repaired path (keys may be long), and of the reason why a result cannot be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,19 @@ class CallResult:
             output=Content(self.answer.output),
             started_at=self.started_at,
             ended_at=self.ended_at,
-            repaired=self.answer.repaired,
+            repaired=_bounded(self.answer.repaired),
         )
+
+
+def unrecordable(result: ToolResultPart, why: str) -> ToolResultPart:
+    """Return the error to record in the place of a result that cannot be recorded, and that says so.
+
+    Args:
+        result: The result.
+        why: What the append said.
+    """
+    text = error_answer(f"The tool ran, but its result cannot be recorded: {why}", _REASON_BUDGET)
+    return msgspec.structs.replace(result, is_error=True, output=Content(text.output), repaired=())
 
 
 def answer_of(value: Any, budget: int) -> Answer:
@@ -82,6 +100,12 @@ def exception_answer(error: BaseException, budget: int) -> Answer:
     """Return what the model is told of an exception: its type and text, no traceback."""
     text = _text_of(error)
     return error_answer(f"{type(error).__name__}: {text}" if text else type(error).__name__, budget)
+
+
+def _bounded(paths: tuple[str, ...]) -> tuple[str, ...]:
+    rest = len(paths) - REPAIRED_LIMIT
+    kept = tuple(truncate(path, _PATH_BUDGET) for path in paths[:REPAIRED_LIMIT])
+    return (*kept, f"... and {rest} more") if rest > 0 else kept
 
 
 def _text_of(error: BaseException) -> str:

@@ -143,9 +143,12 @@ class GatedStore(WrappedStore):
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
         return await self._through("find_command", lambda: self.inner.find_command(chat, command))
 
-    async def find_due(self, *, agents: Sequence[str], reader_level: int, limit: int) -> Sequence[DueChat]:
+    async def find_due(
+        self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
+    ) -> Sequence[DueChat]:
         return await self._through(
-            "find_due", lambda: self.inner.find_due(agents=agents, reader_level=reader_level, limit=limit)
+            "find_due",
+            lambda: self.inner.find_due(agents=agents, reader_level=reader_level, limit=limit, exclude=exclude),
         )
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:

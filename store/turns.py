@@ -1,0 +1,104 @@
+"""Whose turn it is to append to a chat: plans that lost against others are not overtaken by newcomers any more.
+
+Nobody waits while nobody loses. Once a plan of this process met a conflict, the plans on that chat go one after the
+other, in the order in which they came, until none waits. Against other processes a user's plan makes room: it waits a
+little, at random, and longer each time it loses. A worker's does not: an answer was paid for, and its appends are few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from events.ids import ChatId
+
+_FIRST_WAIT: Final = 0.01
+_LONGEST_WAIT: Final = 1.0
+"""Seconds up to which a user's plan makes room after its first lost append, doubled each time, and at most."""
+
+
+@dataclass(slots=True)
+class _Line:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    plans: int = 0
+    queued: int = 0
+
+
+class Turn:
+    """One plan's place in the line of its chat."""
+
+    def __init__(self, line: _Line, wait: Callable[[float], Awaitable[None]], *, patient: bool) -> None:
+        self._line = line
+        self._wait = wait
+        self._patient = patient
+        self._lost = 0
+        self._queued = False
+
+    async def begin(self) -> bool:
+        """Wait behind those who lost before, if there are any; returns whether there were."""
+        if not self._line.queued:
+            return False
+        await self._queue()
+        return True
+
+    async def lost(self) -> None:
+        """Say that an append met a conflict, and wait until it is this plan's turn again."""
+        self._lost += 1
+        if self._patient:
+            others = self._queued
+            self.end()
+            if others:
+                # Nobody of this process came between: another process writes as well.
+                await self._wait(min(_FIRST_WAIT * 2.0 ** min(self._lost, 10), _LONGEST_WAIT))
+        if not self._queued:
+            await self._queue()
+
+    def end(self) -> None:
+        """Let the next one go."""
+        if self._queued:
+            self._queued = False
+            self._line.queued -= 1
+            self._line.lock.release()
+
+    async def _queue(self) -> None:
+        self._line.queued += 1
+        try:
+            await self._line.lock.acquire()
+        except BaseException:
+            self._line.queued -= 1
+            raise
+        self._queued = True
+
+
+async def _at_most(seconds: float) -> None:
+    await asyncio.sleep(random.uniform(0.0, seconds))  # noqa: S311 - nothing secret
+
+
+class Turns:
+    """The lines of all chats that plans of this process are at.
+
+    Args:
+        wait: Waits for at most the seconds that it is given; a random time, so that those who met part.
+    """
+
+    def __init__(self, wait: Callable[[float], Awaitable[None]] = _at_most) -> None:
+        self._wait = wait
+        self._lines: dict[ChatId, _Line] = {}
+
+    @contextmanager
+    def of(self, chat: ChatId, *, patient: bool) -> Iterator[Turn]:
+        """Return a plan's turn at ``chat``; ``patient``: it makes room for other processes."""
+        line = self._lines.setdefault(chat, _Line())
+        line.plans += 1
+        turn = Turn(line, self._wait, patient=patient)
+        try:
+            yield turn
+        finally:
+            turn.end()
+            line.plans -= 1
+            if not line.plans:
+                del self._lines[chat]
