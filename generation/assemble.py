@@ -32,7 +32,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import parse_object, repaired_value, storable_usage, whole_text
+from generation.repair import parse_object, repaired_value, short_text, storable_usage, whole_text
 
 B = TypeVar("B", bound=Block)
 
@@ -75,7 +75,7 @@ class Assembler:
         match part:
             case UsageSoFar():
                 self.usage = storable_usage(part.usage)
-                self._response_id = whole_text(part.response_id or "")[0] or self._response_id
+                self._response_id = short_text(part.response_id or "")[0] or self._response_id
                 return ()
             case Finish():
                 self.finish = part = _storable(part)
@@ -97,12 +97,12 @@ class Assembler:
                 return self._block(CallBlock(), part.block).take(part)
             case ProviderResult():
                 output, repaired = repaired_value(part.output, "$.output")
-                part = replace(part, call_id=whole_text(part.call_id)[0], output=output)
+                part = replace(part, call_id=short_text(part.call_id)[0], output=output)
                 self._blocks[part.block] = ResultBlock(part, repaired, at)
                 return (part,)
             case SourceFound():
                 url, title = whole_text(part.url)[0], whole_text(part.title or "")[0]
-                part = replace(part, source_id=whole_text(part.source_id)[0], url=url, title=title or None)
+                part = replace(part, source_id=short_text(part.source_id)[0], url=url, title=title or None)
                 self._blocks[part.block] = SourceBlock(part.source_id, url, part.title)
                 return (part,)
             case Finish():
@@ -217,8 +217,8 @@ def _storable(finish: Finish) -> Finish:
     return replace(
         finish,
         usage=storable_usage(finish.usage),
-        response_id=whole_text(finish.response_id or "")[0] or None,
-        model=whole_text(finish.model or "")[0] or None,
+        response_id=short_text(finish.response_id or "")[0] or None,
+        model=short_text(finish.model or "")[0] or None,
         metadata=repaired_value(finish.metadata, "$.metadata")[0],
         explanation=whole_text(finish.explanation or "")[0] or None,
     )

@@ -16,7 +16,7 @@ from generation.providers.contract import (
     TextDelta,
     TextEnd,
 )
-from generation.repair import repaired_arguments, whole_text
+from generation.repair import repaired_arguments, short_text
 
 
 class Block:
@@ -154,11 +154,11 @@ class CallBlock(_Grown):
 
     @property
     def replaced(self) -> tuple[str, ...]:
-        """The JSON paths of the id and the name, where a lone surrogate was replaced in them."""
+        """The JSON paths of the id and the name, where they are not kept as they came."""
         return tuple(f"$.{field}" for field in ("name", "provider_call_id") if self._replaced.get(field))
 
     def _whole(self, field: str, text: str) -> str:
-        whole, replaced = whole_text(text)
+        whole, replaced = short_text(text)
         if text:
             self._replaced[field] = replaced
         return whole

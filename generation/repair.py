@@ -16,6 +16,9 @@ from events.content import Json
 from events.messages import Usage
 from events.values import DEFAULT_LIMITS, DeltaJoiner, repair_value
 
+MAX_SHORT: Final = 1000
+"""Characters of a name or an id that are kept."""
+
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -24,6 +27,15 @@ def whole_text(text: str) -> tuple[str, bool]:
     """Return ``text`` with surrogate pairs joined and lone ones replaced, and whether any was replaced."""
     joiner = DeltaJoiner()
     return joiner.push(text) + joiner.finish(), joiner.repaired
+
+
+def short_text(text: str) -> tuple[str, bool]:
+    """Return a name or an id made storable and cut to ``MAX_SHORT`` characters, and whether that changed it.
+
+    Names and ids are facts, which must not crowd an event. Wire formats allow far shorter ones.
+    """
+    whole, replaced = whole_text(text)
+    return whole[:MAX_SHORT], replaced or len(whole) > MAX_SHORT
 
 
 def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:

@@ -25,7 +25,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import MAX_TOKENS
+from generation.repair import MAX_SHORT, MAX_TOKENS
 
 ID = MessageId("7.0")
 USAGE = Usage(input=3, output=4)
@@ -246,6 +246,14 @@ class TestStorable:
         assert isinstance(source, SourcePart)
         assert source.source_id == "s\ufffd"
         assert assembler.step("p", "m").response_id == "r\ufffd"
+
+    def test_names_and_ids_are_short(self) -> None:
+        end = CallEnd(block=0, id="i" * 2_000_000, name="n" * 2_000_000, arguments="{}", provider_executed=True)
+        call, result = fold(end, ProviderResult(block=1, call_id=end.id, output=1)).parts(ID)
+        assert isinstance(call, ToolCallPart)
+        assert (call.name, call.provider_call_id) == ("n" * MAX_SHORT, "i" * MAX_SHORT)
+        assert call.repaired == ("$.name", "$.provider_call_id")
+        assert isinstance(result, ToolResultPart)
 
     @pytest.mark.parametrize(("given", "kept"), [(-1, 0), (0, 0), (7, 7), (2**64, MAX_TOKENS), (10**30, MAX_TOKENS)])
     def test_usage_is_kept_within_bounds(self, given: int, kept: int) -> None:
