@@ -2,24 +2,24 @@
 
 Facts are the JSON of the event's struct without its tag (type and schema stand in the envelope); each content in it is
 replaced by ``[place, bytes]``, its place in the event's content list (``events.contentlist``). Values longer than a
-limit go to blobs. Bytes that were stored are never encoded again: digests, export and import go by them.
+limit go to blobs, and where an event would still be too long, its largest ones do. Bytes that were stored are never
+encoded again: digests, export and import go by them.
 
 Pure and safe to use from many threads: what an encoder or decoder has at hand while it works belongs to one call.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.content import Absent, Content, Json
-from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, in_blob, item_salt, present
+from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_salt, moved, present
 from events.digest import chain_hashes
 from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
@@ -255,6 +255,9 @@ def encode(
     items, blobs, sizes = _items(event, found, salt, limits)
     content = encode_items(items)
     if len(facts) + len(content) > limits.event_bytes:
+        blobs |= _move_out(items, len(facts) + len(content) - limits.event_bytes)
+        content = encode_items(items)
+    if len(facts) + len(content) > limits.event_bytes:
         raise TooLarge(f"event {event.type!r}", len(facts) + len(content), limits.event_bytes)
     if sum(sizes) > limits.message_bytes:
         _check_messages(event, sizes, limits)
@@ -331,13 +334,31 @@ def _items(
             continue
         value = _value_bytes(event, place, content, limits)
         sizes.append(len(value))
+        entry = present(own_salt, value)
         if len(value) > limits.blob_bytes:
-            digest = hashlib.sha256(value).hexdigest()
+            entry, digest = moved(entry, value)
             blobs[digest] = value
-            items.append(in_blob(own_salt, digest, len(value)))
-        else:
-            items.append(present(own_salt, value))
+        items.append(entry)
     return items, blobs, sizes
+
+
+def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
+    """Move values to blobs, the largest first (of equal ones the first), until ``excess`` bytes of ``items`` are saved.
+
+    Which ones move follows from the event alone. It may not be enough: then every value is out that is longer than
+    the reference to it.
+    """
+    blobs: dict[str, bytes] = {}
+    values = [(bytes(entry.v), place) for place, entry in enumerate(items) if isinstance(entry.v, Raw)]
+    for value, place in sorted(values, key=lambda each: (-len(each[0]), each[1])):
+        entry, digest = moved(items[place], value)
+        saved = len(msgspec.json.encode(items[place])) - len(msgspec.json.encode(entry))
+        if excess <= 0 or saved <= 0:
+            break
+        items[place] = entry
+        blobs[digest] = value
+        excess -= saved
+    return blobs
 
 
 def _value_bytes(event: EventBase, place: int, content: Content, limits: Limits) -> bytes:

@@ -71,9 +71,10 @@ def present(salt: bytes, value: bytes) -> Item:
     return Item(s=salt.hex(), v=Raw(value))
 
 
-def in_blob(salt: bytes, blob_digest: str, size: int) -> Item:
-    """Return the item of a value that lies in a blob."""
-    return Item(s=salt.hex(), b=blob_digest, n=size)
+def moved(entry: Item, value: bytes) -> tuple[Item, str]:
+    """Return the item of a value that moves from ``entry`` to a blob, and the blob's digest (hex)."""
+    digest = hashlib.sha256(value).hexdigest()
+    return Item(s=entry.s, b=digest, n=len(value)), digest
 
 
 def born_erased(salt: bytes) -> Item:

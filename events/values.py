@@ -23,6 +23,11 @@ INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 """Integers from ``INT_MIN`` to ``INT_MAX`` fit into 64 bits, signed or unsigned."""
 
+MAX_REPAIRED: Final = 100
+"""Most paths that are listed of one value's repairs: the list is a fact, and must not crowd the event."""
+
+_MAX_PATH: Final = 300
+
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -32,7 +37,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     Attributes:
         event_bytes: Bytes of an event as stored: its facts and its content, without what went to blobs.
         message_bytes: Bytes of the encoded content values of one message, blobs included.
-        blob_bytes: A content value whose encoding is longer than this goes to a blob.
+        blob_bytes: A content value whose encoding is longer than this goes to a blob. Where that leaves an event over
+            ``event_bytes``, its largest values go there too.
         depth: Levels of nested arrays and objects in a value.
     """
 
@@ -160,14 +166,23 @@ def repair_value(value: object, limits: Limits = DEFAULT_LIMITS) -> tuple[Json, 
     text, keys that are no text their ``str``, and what lies deeper than the limit its JSON text.
 
     Returns:
-        The value, and the JSON paths of what was changed. Where two keys of an object become equal the last one wins,
+        The value, and the JSON paths of what was changed: at most ``MAX_REPAIRED``, and ``$`` in place of a path that
+        is very long and, as the last, of all further ones. Where two keys of an object become equal the last one wins,
         and its path is listed.
 
     Raises:
         InvalidValue: A type that JSON does not have.
     """
     paths: list[str] = []
-    return _repair(value, "$", limits.depth, paths), tuple(paths)
+    repaired = _repair(value, "$", limits.depth, paths)
+    return repaired, _bounded(paths)
+
+
+def _bounded(paths: list[str]) -> tuple[str, ...]:
+    shown = dict.fromkeys(path if len(path) <= _MAX_PATH else "$" for path in paths)
+    if len(shown) <= MAX_REPAIRED:
+        return tuple(shown)
+    return (*[path for path in shown if path != "$"][: MAX_REPAIRED - 1], "$")
 
 
 def _repair(value: object, path: str, depth: int, paths: list[str]) -> Json:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from events.content import Content, Json
 from events.ids import MessageId, call_key
 from events.messages import Step, Usage
@@ -30,7 +32,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import parse_object, repaired_value, whole_text
+from generation.repair import parse_object, repaired_value, short_text, storable_usage, whole_text
 
 B = TypeVar("B", bound=Block)
 
@@ -72,12 +74,13 @@ class Assembler:
         """
         match part:
             case UsageSoFar():
-                self.usage = part.usage
-                self._response_id = part.response_id or self._response_id
+                self.usage = storable_usage(part.usage)
+                self._response_id = short_text(part.response_id or "")[0] or self._response_id
                 return ()
             case Finish():
-                self.finish = part
+                self.finish = part = _storable(part)
                 self.usage = part.usage
+                self._response_id = part.response_id or self._response_id
                 return (*self._flush_all(), part)
             case _:
                 if self.first_part_at is None:
@@ -94,11 +97,13 @@ class Assembler:
                 return self._block(CallBlock(), part.block).take(part)
             case ProviderResult():
                 output, repaired = repaired_value(part.output, "$.output")
-                self._blocks[part.block] = ResultBlock(part, output, repaired, at)
+                part = replace(part, call_id=short_text(part.call_id)[0], output=output)
+                self._blocks[part.block] = ResultBlock(part, repaired, at)
                 return (part,)
             case SourceFound():
                 url, title = whole_text(part.url)[0], whole_text(part.title or "")[0]
-                self._blocks[part.block] = SourceBlock(whole_text(part.source_id)[0], url, title or None)
+                part = replace(part, source_id=short_text(part.source_id)[0], url=url, title=title or None)
+                self._blocks[part.block] = SourceBlock(part.source_id, url, part.title)
                 return (part,)
             case Finish():
                 return (part,)
@@ -182,7 +187,7 @@ class Assembler:
             stop_after=policy.stop_after,
             needs_approval=policy.needs_approval and not block.provider_executed,
             metadata=metadata,
-            repaired=repaired + more,
+            repaired=block.replaced + repaired + more,
         )
 
     def step(self, provider: str, model: str, *, started_at: int | None = None, ended_at: int | None = None) -> Step:
@@ -200,12 +205,23 @@ class Assembler:
             model=model,
             finish_reason=finish.reason if finish is not None else "unknown",
             usage=self.usage,
-            response_id=(finish.response_id if finish is not None else None) or self._response_id,
-            metadata=_content(finish.metadata, "$.metadata")[0] if finish is not None else None,
+            response_id=self._response_id,
+            metadata=Content(finish.metadata) if finish is not None and finish.metadata is not None else None,
             started_at=started_at,
             first_part_at=self.first_part_at,
             ended_at=ended_at,
         )
+
+
+def _storable(finish: Finish) -> Finish:
+    return replace(
+        finish,
+        usage=storable_usage(finish.usage),
+        response_id=short_text(finish.response_id or "")[0] or None,
+        model=short_text(finish.model or "")[0] or None,
+        metadata=repaired_value(finish.metadata, "$.metadata")[0],
+        explanation=whole_text(finish.explanation or "")[0] or None,
+    )
 
 
 def _content(value: Json, path: str) -> tuple[Content | None, tuple[str, ...]]:

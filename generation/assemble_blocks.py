@@ -16,7 +16,7 @@ from generation.providers.contract import (
     TextDelta,
     TextEnd,
 )
-from generation.repair import repaired_arguments
+from generation.repair import repaired_arguments, short_text
 
 
 class Block:
@@ -112,6 +112,7 @@ class CallBlock(_Grown):
         super().__init__()
         self.id = ""
         self.name = ""
+        self._replaced: dict[str, bool] = {}
         self.metadata: Json = None
         self.provider_executed = False
         self.whole = False
@@ -131,24 +132,36 @@ class CallBlock(_Grown):
 
     def take(self, part: CallDelta | CallEnd) -> tuple[StreamPart, ...]:
         """Take the block's next part and return what may be shown of it."""
-        self.id, self.name = part.id or self.id, part.name or self.name
+        given_id, given_name = self._whole("provider_call_id", part.id), self._whole("name", part.name)
+        self.id, self.name = given_id or self.id, given_name or self.name
         if isinstance(part, CallDelta):
             piece = self._push(part.text)
-            shown = CallDelta(block=part.block, text=piece, name=part.name, id=part.id)
-            return (shown,) if piece or part.name else ()
+            shown = CallDelta(block=part.block, text=piece, name=given_name, id=given_id)
+            return (shown,) if piece or given_name else ()
         self.whole = True
         self._given = part.arguments
         self.metadata = part.metadata
         self.provider_executed = part.provider_executed
         shown_end = CallEnd(
             block=part.block,
-            id=part.id,
-            name=part.name,
+            id=given_id,
+            name=given_name,
             arguments=self.arguments,
             metadata=part.metadata,
             provider_executed=part.provider_executed,
         )
         return (*self.flush(part.block), shown_end)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """The JSON paths of the id and the name, where they are not kept as they came."""
+        return tuple(f"$.{field}" for field in ("name", "provider_call_id") if self._replaced.get(field))
+
+    def _whole(self, field: str, text: str) -> str:
+        whole, replaced = short_text(text)
+        if text:
+            self._replaced[field] = replaced
+        return whole
 
     def flush(self, number: int) -> tuple[StreamPart, ...]:
         """End the argument text."""
@@ -157,17 +170,11 @@ class CallBlock(_Grown):
 
 
 class ResultBlock(Block):
-    """The result of a call that the provider executed."""
+    """The result of a call that the provider executed, as far as it can be stored."""
 
-    def __init__(
-        self,
-        part: ProviderResult,
-        output: Json,
-        repaired: tuple[str, ...],
-        at: int | None,
-    ) -> None:
+    def __init__(self, part: ProviderResult, repaired: tuple[str, ...], at: int | None) -> None:
         self.call_id = part.call_id
-        self.output = output
+        self.output = part.output
         self.is_error = part.is_error
         self.metadata = part.metadata
         self.repaired = repaired

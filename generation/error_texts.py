@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from events.content import Json
+from events.values import repair_text
 
 MAX_DETAIL: Final = 500
 """Characters of a detail; a longer one is cut and ends with an ellipsis."""
@@ -125,7 +126,8 @@ def connection_detail(host: str, cause: str, *, connected: bool) -> str:
 
 
 def redact(text: str) -> str:
-    """Return ``text`` on one line, without addresses and without what looks like a secret."""
+    """Return ``text`` on one line, storable, without addresses and without what looks like a secret."""
+    text, _ = repair_text(text)
     for secret in _SECRETS:
         text = secret.sub("[redacted]", text)
     return " ".join(_URL.sub("[address]", text).split())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # declarations are read here and never made: this module stay
     from generation.tools.contract import Tool
 
 _MICRO: Final = 1_000_000
+_MAX_COST: Final = 2**50  # what a provider counts must not take the sum over a chat's calls out of 64 bits
 
 
 def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = None) -> Policy:
@@ -81,7 +82,7 @@ def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
     if all(price is None for _, price in priced):
         return None
     total = sum(tokens * price for tokens, price in priced if price is not None)
-    return -(-total // _MICRO)
+    return min(-(-total // _MICRO), _MAX_COST)
 
 
 def microseconds(seconds: float) -> int:

@@ -1,4 +1,7 @@
-"""Ids of calls within a prompt: unique although providers repeat theirs, stable while messages are appended. Pure."""
+"""Ids and names of calls within a prompt, which every wire format takes whatever the model wrote. Pure.
+
+Ids are unique although providers repeat theirs, and both are stable while messages are appended.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,25 @@ from events.ids import CallKey
 MAX_ID: Final = 64
 """Longest id that all wire formats take."""
 
+MAX_NAME: Final = 64
+"""Longest name of a tool that all wire formats take."""
+
+UNNAMED: Final = "unnamed"
+"""Name of a call for which the model wrote none."""
+
+_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]")
 _VALID: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ID}}}")
+
+
+def call_name(name: str) -> str:
+    """Return the name of a call's tool as prompts have it; the name of a declared tool is never changed.
+
+    A model may make up a name that its provider refuses in the next prompt. History keeps what the model wrote.
+
+    Args:
+        name: The name as the model wrote it.
+    """
+    return _ILLEGAL.sub("_", name)[:MAX_NAME] or UNNAMED
 
 
 class CallIds:

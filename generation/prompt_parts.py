@@ -24,6 +24,7 @@ from events.parts import (
 )
 from events.reasons import REASON_TEXTS
 from generation import prompt_texts
+from generation.prompt_ids import call_name
 from generation.prompt_types import PromptCall, PromptFile, PromptPart, PromptReasoning, PromptResult, PromptText
 from generation.repair import parse_object
 
@@ -104,7 +105,10 @@ def _reasoning(part: ReasoningPart, step: Step | None) -> PromptReasoning | None
 
 
 def call_part(part: ToolCallPart, assigned: str) -> PromptCall:
-    """Convert a call that has the id ``assigned``; arguments that are no JSON object become an empty one."""
+    """Convert a call that has the id ``assigned``.
+
+    A name that no wire format takes becomes a legal one, arguments that are no JSON object become an empty one.
+    """
     arguments = part.arguments.value if part.arguments.available else ""
     text = arguments if isinstance(arguments, str) else _encode(arguments)
     parsed = parse_object(text)
@@ -114,7 +118,7 @@ def call_part(part: ToolCallPart, assigned: str) -> PromptCall:
         text = _encode(parsed)  # an escaped lone surrogate was repaired while parsing, and must not come back
     return PromptCall(
         id=assigned,
-        name=part.name,
+        name=call_name(part.name),
         arguments=text,
         metadata=_metadata(part.metadata),
         provider_executed=part.runner == "provider",
@@ -122,7 +126,14 @@ def call_part(part: ToolCallPart, assigned: str) -> PromptCall:
 
 
 def result_part(part: ToolResultPart | None, assigned: str, name: str) -> PromptResult:
-    """Convert the result of the call ``assigned``; a call without one is answered by an error: none stays open."""
+    """Convert the result of the call ``assigned``; a call without one is answered by an error: none stays open.
+
+    Args:
+        part: The result.
+        assigned: The id of its call in the prompt.
+        name: The name of its call as the model wrote it.
+    """
+    name = call_name(name)
     if part is None:
         return PromptResult(id=assigned, name=name, text=prompt_texts.NO_RESULT, is_error=True)
     if part.reason is not None:

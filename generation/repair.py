@@ -1,7 +1,7 @@
-"""Tool arguments as a model wrote them: what can be read of them, and what of them can be stored. Pure.
+"""What a model gave, made storable: tool arguments, and the numbers of its usage. Pure.
 
 Texts and values in general are repaired in ``events.values``; this module adds what holds of arguments, which are
-stored as JSON text. Where the repaired values go is the business of ``generation.assemble``.
+stored as JSON text, and of counts of tokens. Where the repaired values go is the business of ``generation.assemble``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from events.content import Json
+from events.messages import Usage
 from events.values import DEFAULT_LIMITS, DeltaJoiner, repair_value
+
+MAX_SHORT: Final = 1000
+"""Characters of a name or an id that are kept."""
 
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
@@ -25,6 +29,15 @@ def whole_text(text: str) -> tuple[str, bool]:
     return joiner.push(text) + joiner.finish(), joiner.repaired
 
 
+def short_text(text: str) -> tuple[str, bool]:
+    """Return a name or an id made storable and cut to ``MAX_SHORT`` characters, and whether that changed it.
+
+    Names and ids are facts, which must not crowd an event. Wire formats allow far shorter ones.
+    """
+    whole, replaced = whole_text(text)
+    return whole[:MAX_SHORT], replaced or len(whole) > MAX_SHORT
+
+
 def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
     """Return a value made storable, and the JSON paths of what was changed.
 
@@ -34,6 +47,18 @@ def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
     """
     storable, paths = repair_value(value)
     return storable, tuple(path + inner[1:] for inner in paths)
+
+
+MAX_TOKENS: Final = 2**40
+"""Most tokens of a category that one model call may count: no answer is lost to what its provider reports, and the sum
+over a chat's calls stays within 64 bits."""
+
+
+def storable_usage(usage: Usage) -> Usage:
+    """Return usage whose counts are neither negative nor over ``MAX_TOKENS``."""
+    if all(0 <= getattr(usage, name) <= MAX_TOKENS for name in usage.__struct_fields__):
+        return usage
+    return Usage(**{name: min(max(getattr(usage, name), 0), MAX_TOKENS) for name in usage.__struct_fields__})
 
 
 def parse_object(text: str) -> dict[str, Json] | None:

@@ -51,7 +51,7 @@ class ToolSet:
         """
         tool = self._tools.get(name)
         if tool is None:
-            raise CallRefused(f"Tool not found: {name}. Nothing was run.")
+            raise CallRefused(f"Tool not found: {name or '(the call has no name)'}. Nothing was run.")
         if self._active is not None and name not in self._active:
             raise CallRefused(f"Tool not active in this turn: {name}. Nothing was run.")
         return tool

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from events.codec import decode, encode
 from events.content import Absent, Content
 from events.contentlist import content_blobs, erase_items
-from events.digest import GENESIS, chain
+from events.digest import GENESIS, chain, verify_chain
 from events.envelope import StoredEvent
 from events.errors import (
     ContentUnavailable,
@@ -102,7 +102,7 @@ def test_equal_events_give_equal_bytes_however_their_values_were_made() -> None:
 
 def test_size_limits_of_event_and_message() -> None:
     limits = Limits(event_bytes=2_000, message_bytes=5_000, blob_bytes=500)
-    many = tuple(TextPart(text=Content("x" * 400)) for _ in range(6))
+    many = tuple(TextPart(text=Content("x" * 100)) for _ in range(16))
     with pytest.raises(TooLarge, match="message_sent") as caught:
         log_of([MessageSent(added=(Message(role="user", parts=many),))], limits)
     assert caught.value.size > caught.value.limit == 2_000
@@ -126,6 +126,31 @@ def test_texts_over_the_limit_go_to_blobs_by_their_digest() -> None:
     assert isinstance(part, TextPart)
     with pytest.raises(ContentUnavailable, match="not loaded"):
         _ = part.text.value
+
+
+def test_the_largest_values_go_to_blobs_as_long_as_the_event_is_over_its_limit() -> None:
+    limits = Limits(event_bytes=2_000, message_bytes=5_000, blob_bytes=1_000)
+    sizes = (300, 500, 10, 400, 500, 400)
+    event = MessageSent(added=tuple(text(chr(97 + place) * size) for place, size in enumerate(sizes)))
+    log = log_of([event], limits)
+    assert sorted(log.blobs.values()) == [b'"' + b"b" * 500 + b'"', b'"' + b"e" * 500 + b'"']
+    assert log_of([event], limits).events == log.events
+    stored = log.events[0]
+    assert len(stored.facts) + len(stored.content) <= limits.event_bytes
+    assert decode(stored, blobs=log.blobs).event == event
+    verify_chain(log.events, log.blobs)
+    assert log_of([MessageSent(added=(text("x" * 1_000 + "y"),))], limits).blobs
+
+
+def test_an_event_that_fits_keeps_its_values() -> None:
+    event = MessageSent(added=tuple(text("x" * 30_000) for _ in range(34)))
+    assert log_of([event]).blobs == {}
+
+
+def test_a_message_of_many_parts_may_have_16_mib() -> None:
+    parts = tuple(TextPart(text=Content(f"{place:5}" + "x" * 16_000)) for place in range(1_000))
+    log = log_of([MessageSent(added=(Message(role="user", parts=parts),))])
+    assert decode(log.events[0], blobs=log.blobs).event == MessageSent(added=(Message(role="user", parts=parts),))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from events.content import Content
@@ -24,6 +25,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
+from generation.repair import MAX_SHORT, MAX_TOKENS
 
 ID = MessageId("7.0")
 USAGE = Usage(input=3, output=4)
@@ -219,6 +221,46 @@ class TestShown:
         with pytest.raises(ProviderError) as caught:
             assembler.add(ReasoningDelta(block=0, text="b"))
         assert caught.value.error.detail == "block 0 was a TextBlock and became a ReasoningBlock"
+
+
+class TestStorable:
+    """What a model or its provider gives must not cost the answer."""
+
+    def test_lone_surrogates_in_names_and_ids_are_replaced_before_anything_is_shown(self) -> None:
+        assembler = Assembler({})
+        stream: list[StreamPart] = [
+            CallDelta(block=0, text="{}", name="n\ud800", id="i\ud800"),
+            CallEnd(block=0, id="i\ud800", name="n\ud800", arguments="{}", provider_executed=True),
+            ProviderResult(block=1, call_id="i\ud800", output=["o\udc00"]),
+            SourceFound(block=2, source_id="s\ud800", url="u\ud800", title="t\ud800"),
+            Finish(reason="stop", usage=USAGE, response_id="r\ud800", model="m\ud800", explanation="e\ud800"),
+        ]
+        shown = [part for given in stream for part in assembler.add(given)]
+        assert len(msgspec.json.encode(shown)) > 0
+        call, result, source = assembler.parts(ID)
+        assert isinstance(call, ToolCallPart)
+        assert (call.name, call.provider_call_id) == ("n\ufffd", "i\ufffd")
+        assert call.repaired == ("$.name", "$.provider_call_id")
+        assert isinstance(result, ToolResultPart)
+        assert (result.call, result.repaired) == (call_key(ID, 0), ("$.output[0]",))
+        assert isinstance(source, SourcePart)
+        assert source.source_id == "s\ufffd"
+        assert assembler.step("p", "m").response_id == "r\ufffd"
+
+    def test_names_and_ids_are_short(self) -> None:
+        end = CallEnd(block=0, id="i" * 2_000_000, name="n" * 2_000_000, arguments="{}", provider_executed=True)
+        call, result = fold(end, ProviderResult(block=1, call_id=end.id, output=1)).parts(ID)
+        assert isinstance(call, ToolCallPart)
+        assert (call.name, call.provider_call_id) == ("n" * MAX_SHORT, "i" * MAX_SHORT)
+        assert call.repaired == ("$.name", "$.provider_call_id")
+        assert isinstance(result, ToolResultPart)
+
+    @pytest.mark.parametrize(("given", "kept"), [(-1, 0), (0, 0), (7, 7), (2**64, MAX_TOKENS), (10**30, MAX_TOKENS)])
+    def test_usage_is_kept_within_bounds(self, given: int, kept: int) -> None:
+        usage = Usage(input=given, output=1, cache_read=given, cache_write=given, reasoning=given)
+        wanted = Usage(input=kept, output=1, cache_read=kept, cache_write=kept, reasoning=kept)
+        assert fold(UsageSoFar(usage=usage)).step("p", "m").usage == wanted
+        assert fold(Finish(reason="stop", usage=usage)).step("p", "m").usage == wanted
 
 
 class TestStep:

@@ -92,3 +92,7 @@ def test_a_long_detail_is_cut() -> None:
     assert error.detail is not None
     assert len(error.detail) <= 500
     assert error.detail.endswith("…")
+
+
+def test_what_cannot_be_stored_is_replaced() -> None:
+    assert redact("bad \ud800 news") == "bad \ufffd news"

@@ -23,7 +23,7 @@ from events.reasons import REASON_TEXTS, Reason
 from events.state import ChatState, initial_state
 from generation.prompt import build_prompt
 from generation.prompt_texts import GO_ON, NO_OUTPUT, NO_RESULT, UNAVAILABLE, summary_instruction
-from generation.prompt_types import PromptReasoning
+from generation.prompt_types import PromptCall, PromptReasoning, PromptResult
 from tests.generation.kit import (
     assistant,
     call,
@@ -242,6 +242,29 @@ class TestIds:
     def test_a_provider_that_uses_a_made_id_later_gives_way(self) -> None:
         messages = prompt_of(user("hi"), assistant(call(id="")), assistant(call(id="call_2_0_0")))
         assert short(messages)[3] == "assistant: call_3_0_0(t {})"
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("written", "sent"),
+        [
+            ("get_weather-2", "get_weather-2"),
+            ("functions.ok", "functions_ok"),
+            ("bad name", "bad_name"),
+            ("\u00e4\U0001f600\0", "___"),
+            ("", "unnamed"),
+            ("n" * 65, "n" * 64),
+        ],
+    )
+    def test_of_calls_and_their_results_are_legal(self, written: str, sent: str) -> None:
+        messages = prompt_of(user("hi"), assistant(call(written)), tool(result("2.0.0")))
+        parts = [part for message in messages[1:] for part in message.parts]
+        assert [part.name for part in parts if isinstance(part, PromptCall | PromptResult)] == [sent, sent]
+
+    def test_of_the_provider_too(self) -> None:
+        own = assistant(call("a.b", runner="provider"), result("2.0.0", provider=True))
+        parts = prompt_of(user("hi"), own, user("go on"))[1].parts
+        assert [part.name for part in parts if isinstance(part, PromptCall | PromptResult)] == ["a_b", "a_b"]
 
 
 class TestBlanksAndEnds:
