@@ -13,38 +13,144 @@ if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
     from chatfold.engine import Engine
     from chatfold.inputs import result
-    from chatfold.receipts import QueueEntry, Receipt
+    from chatfold.receipts import (
+        QueueEntry,
+        Receipt,
+    )
     from chatfold.settings import Settings
-    from chatfold.stream import EventItem, PartItem, PreviewReset
-    from chatfold.transfer import decode_log, load_log
+    from chatfold.stream import (
+        EventItem,
+        PartItem,
+        PreviewReset,
+        StreamItem,
+    )
+    from chatfold.transfer import (
+        ImportedChat,
+        decode_log,
+        load_log,
+    )
     from chatstate.audit import audit
     from chatstate.errors import (
         ActionStale,
+        ChatForeign,
         ChatNotFound,
+        ContentTooLarge,
         IdempotencyConflict,
+        InvalidState,
+        MessageNotFound,
+        NotAUserMessage,
+        NothingOwed,
+        NothingToClear,
+        NothingToCompact,
+        QueuedNotFound,
         QueueFull,
         Refusal,
+        StaleFence,
         ToolResultsInvalid,
         TransitionNotAllowed,
     )
     from events.content import Content
     from events.digest import verify_chain
     from events.envelope import Recorded
-    from events.errors import ContentUnavailable, DigestMismatch, InvalidValue, LogFileError
+    from events.errors import (
+        ContentUnavailable,
+        DigestMismatch,
+        EventsError,
+        InvalidValue,
+        LogFileError,
+        MalformedEvent,
+        NewerSchema,
+        TooLarge,
+        TranscriptMissing,
+        UnknownEventType,
+    )
     from events.logfile import LogFile
     from events.messages import Message
-    from events.parts import FilePart, TextPart
-    from events.records import ApprovalAnswer, Budget, BudgetAnswer
-    from events.replay import ReplayStep, replay, state_at
+    from events.parts import (
+        ContextFilePart,
+        FilePart,
+        FileReferencePart,
+        Part,
+        ReasoningPart,
+        SourcePart,
+        TextPart,
+        ToolCallPart,
+        ToolResultPart,
+    )
+    from events.records import (
+        ApprovalAnswer,
+        Budget,
+        BudgetAnswer,
+    )
+    from events.replay import (
+        ReplayStep,
+        replay,
+        state_at,
+    )
     from events.state import ChatState
-    from generation.agents import Agent, Limits
-    from generation.context import Context, ContextFile, ContextSource, StaticContext
-    from generation.errors import GenerationError
-    from generation.models import ModelConfig, Prices
-    from generation.tools.contract import Tool, ToolContext, ToolOutput, client_tool, tool
+    from events.vocabulary import (
+        ChatForked,
+        StepCommitted,
+    )
+    from generation.agents import (
+        Agent,
+        Limits,
+    )
+    from generation.context import (
+        Context,
+        ContextFile,
+        ContextSource,
+        StaticContext,
+    )
+    from generation.errors import (
+        AgentDeclarationError,
+        ClassifiedError,
+        CursorInvalid,
+        GenerationError,
+        InvalidBaseUrl,
+        ProviderError,
+        ToolDeclarationError,
+        UnknownAgent,
+        UnknownModel,
+    )
+    from generation.models import (
+        ModelConfig,
+        Prices,
+    )
+    from generation.parts import (
+        LiveCall,
+        LiveCallDelta,
+        LivePart,
+        LiveReasoning,
+        LiveResult,
+        LiveSource,
+        LiveText,
+    )
+    from generation.providers.contract import Provider
+    from generation.tools.contract import (
+        Tool,
+        ToolContext,
+        ToolOutput,
+        client_tool,
+        tool,
+    )
     from store import open_store
-    from store.contract import ChatQuery, Store
-    from store.errors import StoreError
+    from store.contract import (
+        ChatQuery,
+        Header,
+        Store,
+    )
+    from store.errors import (
+        ChatExists,
+        InvalidStoreUrl,
+        MalformedRow,
+        OutcomeUnknown,
+        SchemaOutdated,
+        SchemaTooNew,
+        StoreError,
+        StoreUnavailable,
+        Unstorable,
+    )
 
 __version__ = "0.1.0"
 
@@ -74,6 +180,14 @@ __all__ = [
     "EventItem",
     "PartItem",
     "PreviewReset",
+    "StreamItem",
+    "LiveText",
+    "LiveReasoning",
+    "LiveCallDelta",
+    "LiveCall",
+    "LiveResult",
+    "LiveSource",
+    "LivePart",
     # What a chat holds
     "ChatState",
     "Content",
@@ -82,6 +196,17 @@ __all__ = [
     "TextPart",
     "ApprovalAnswer",
     "BudgetAnswer",
+    "Part",
+    "ReasoningPart",
+    "ToolCallPart",
+    "ToolResultPart",
+    "FileReferencePart",
+    "SourcePart",
+    "ContextFilePart",
+    # Your own provider
+    "Provider",
+    "ClassifiedError",
+    "ProviderError",
     # Reading logs
     "LogFile",
     "Recorded",
@@ -92,25 +217,59 @@ __all__ = [
     "replay",
     "state_at",
     "verify_chain",
+    "ChatForked",
+    "StepCommitted",
+    "ImportedChat",
     # Stores
     "ChatQuery",
     "Store",
     "open_store",
+    "Header",
     # Errors
     "ActionStale",
+    "AgentDeclarationError",
+    "ChatExists",
+    "ChatForeign",
     "ChatNotFound",
+    "ContentTooLarge",
     "ContentUnavailable",
+    "CursorInvalid",
     "DigestMismatch",
+    "EventsError",
     "GenerationError",
     "IdempotencyConflict",
+    "InvalidBaseUrl",
+    "InvalidState",
+    "InvalidStoreUrl",
     "InvalidValue",
     "LayerImportError",
     "LogFileError",
+    "MalformedEvent",
+    "MalformedRow",
+    "MessageNotFound",
+    "NewerSchema",
+    "NotAUserMessage",
+    "NothingOwed",
+    "NothingToClear",
+    "NothingToCompact",
+    "OutcomeUnknown",
     "QueueFull",
+    "QueuedNotFound",
     "Refusal",
+    "SchemaOutdated",
+    "SchemaTooNew",
+    "StaleFence",
     "StoreError",
+    "StoreUnavailable",
+    "TooLarge",
+    "ToolDeclarationError",
     "ToolResultsInvalid",
+    "TranscriptMissing",
     "TransitionNotAllowed",
+    "UnknownAgent",
+    "UnknownEventType",
+    "UnknownModel",
+    "Unstorable",
     # The distribution
     "__version__",
 ]
@@ -138,6 +297,14 @@ _HOMES: Final = {
     "EventItem": "chatfold.stream",
     "PartItem": "chatfold.stream",
     "PreviewReset": "chatfold.stream",
+    "StreamItem": "chatfold.stream",
+    "LiveText": "generation.parts",
+    "LiveReasoning": "generation.parts",
+    "LiveCallDelta": "generation.parts",
+    "LiveCall": "generation.parts",
+    "LiveResult": "generation.parts",
+    "LiveSource": "generation.parts",
+    "LivePart": "generation.parts",
     "ChatState": "events.state",
     "Content": "events.content",
     "FilePart": "events.parts",
@@ -145,6 +312,16 @@ _HOMES: Final = {
     "TextPart": "events.parts",
     "ApprovalAnswer": "events.records",
     "BudgetAnswer": "events.records",
+    "Part": "events.parts",
+    "ReasoningPart": "events.parts",
+    "ToolCallPart": "events.parts",
+    "ToolResultPart": "events.parts",
+    "FileReferencePart": "events.parts",
+    "SourcePart": "events.parts",
+    "ContextFilePart": "events.parts",
+    "Provider": "generation.providers.contract",
+    "ClassifiedError": "generation.errors",
+    "ProviderError": "generation.errors",
     "LogFile": "events.logfile",
     "Recorded": "events.envelope",
     "ReplayStep": "events.replay",
@@ -154,23 +331,57 @@ _HOMES: Final = {
     "replay": "events.replay",
     "state_at": "events.replay",
     "verify_chain": "events.digest",
+    "ChatForked": "events.vocabulary",
+    "StepCommitted": "events.vocabulary",
+    "ImportedChat": "chatfold.transfer",
     "ChatQuery": "store.contract",
     "Store": "store.contract",
     "open_store": "store",
+    "Header": "store.contract",
     "ActionStale": "chatstate.errors",
+    "AgentDeclarationError": "generation.errors",
+    "ChatExists": "store.errors",
+    "ChatForeign": "chatstate.errors",
     "ChatNotFound": "chatstate.errors",
+    "ContentTooLarge": "chatstate.errors",
+    "ContentUnavailable": "events.errors",
+    "CursorInvalid": "generation.errors",
+    "DigestMismatch": "events.errors",
+    "EventsError": "events.errors",
     "GenerationError": "generation.errors",
     "IdempotencyConflict": "chatstate.errors",
+    "InvalidBaseUrl": "generation.errors",
+    "InvalidState": "chatstate.errors",
+    "InvalidStoreUrl": "store.errors",
     "InvalidValue": "events.errors",
-    "ContentUnavailable": "events.errors",
-    "DigestMismatch": "events.errors",
-    "LogFileError": "events.errors",
     "LayerImportError": "chatfold._layers",
+    "LogFileError": "events.errors",
+    "MalformedEvent": "events.errors",
+    "MalformedRow": "store.errors",
+    "MessageNotFound": "chatstate.errors",
+    "NewerSchema": "events.errors",
+    "NotAUserMessage": "chatstate.errors",
+    "NothingOwed": "chatstate.errors",
+    "NothingToClear": "chatstate.errors",
+    "NothingToCompact": "chatstate.errors",
+    "OutcomeUnknown": "store.errors",
     "QueueFull": "chatstate.errors",
+    "QueuedNotFound": "chatstate.errors",
     "Refusal": "chatstate.errors",
+    "SchemaOutdated": "store.errors",
+    "SchemaTooNew": "store.errors",
+    "StaleFence": "chatstate.errors",
     "StoreError": "store.errors",
+    "StoreUnavailable": "store.errors",
+    "TooLarge": "events.errors",
+    "ToolDeclarationError": "generation.errors",
     "ToolResultsInvalid": "chatstate.errors",
+    "TranscriptMissing": "events.errors",
     "TransitionNotAllowed": "chatstate.errors",
+    "UnknownAgent": "generation.errors",
+    "UnknownEventType": "events.errors",
+    "UnknownModel": "generation.errors",
+    "Unstorable": "store.errors",
 }
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds

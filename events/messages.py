@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from events.content import Content
 from events.ids import MessageId
-from events.parts import Part
+from events.parts import Part, TextPart
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Visibility: TypeAlias = Literal["both", "user", "model"]
@@ -90,6 +90,15 @@ class Message(_Record, frozen=True, kw_only=True):
     context: ContextMark | None = None
     origin: MessageId | None = None
     author: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What its text parts say, one after the other; the empty text where it has none.
+
+        Raises:
+            ContentUnavailable: A text was not loaded, or it was erased.
+        """
+        return "".join(part.text.text for part in self.parts if isinstance(part, TextPart))
 
     @property
     def opens_turn(self) -> bool:

@@ -168,6 +168,21 @@ class OpenAction(_Record, frozen=True, kw_only=True):
     on_expiry: OnExpiry
     items: tuple[ActionItem, ...]
 
+    @property
+    def client_calls(self) -> tuple[CallKey, ...]:
+        """The calls whose results the client owes."""
+        return tuple(item.call for item in self.items if item.kind == "client_call" and item.call is not None)
+
+    @property
+    def to_approve(self) -> tuple[CallKey, ...]:
+        """The calls that wait for an approval."""
+        return tuple(item.call for item in self.items if item.kind == "approval" and item.call is not None)
+
+    @property
+    def asks_budget(self) -> bool:
+        """Whether a budget question is among what the client owes."""
+        return any(item.kind == "budget" for item in self.items)
+
 
 class ApprovalAnswer(_Record, frozen=True, kw_only=True):
     """A client's answer to an approval. ``arguments`` replaces the call's arguments (JSON text)."""

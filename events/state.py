@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from events.control import Control
 from events.errors import TranscriptMissing
-from events.transcript import Transcript, empty_transcript
+from events.transcript import Messages, Transcript, empty_transcript
 
 
 class ChatState(Struct, frozen=True, kw_only=True):
@@ -17,6 +17,15 @@ class ChatState(Struct, frozen=True, kw_only=True):
 
     control: Control
     transcript: Transcript | None
+
+    @property
+    def messages(self) -> Messages:
+        """The messages in history, in order.
+
+        Raises:
+            TranscriptMissing: This state holds control alone.
+        """
+        return self.need_transcript("read the messages").messages
 
     def need_transcript(self, what: str) -> Transcript:
         """Return the transcript.

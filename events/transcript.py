@@ -7,8 +7,9 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, final
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, final, overload
 
 from msgspec import Struct
 
@@ -28,7 +29,7 @@ class TranscriptMessage(Struct, frozen=True):
 
 
 @final
-class Messages:
+class Messages(Sequence[TranscriptMessage]):
     """An immutable sequence of transcript messages with cheap append."""
 
     __slots__ = ("_items", "_length")
@@ -59,7 +60,17 @@ class Messages:
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: int) -> TranscriptMessage:
+    @overload
+    def __getitem__(self, index: int) -> TranscriptMessage: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TranscriptMessage]: ...
+
+    def __getitem__(self, index: int | slice) -> TranscriptMessage | Sequence[TranscriptMessage]:
+        """Return the message at a place, or a tuple of those in a slice."""
+        if isinstance(index, slice):
+            return tuple(self._items[place] for place in range(*index.indices(self._length)))
+        index = operator.index(index)
         if index < 0:
             index += self._length
         if not 0 <= index < self._length:

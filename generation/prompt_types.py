@@ -71,6 +71,11 @@ class PromptMessage(Struct, frozen=True, kw_only=True):
     role: Literal["user", "assistant", "tool"]
     parts: tuple[PromptPart, ...]
 
+    @property
+    def text(self) -> str:
+        """What its texts and results say, one after the other."""
+        return "".join(part.text for part in self.parts if isinstance(part, PromptText | PromptResult))
+
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
     """A tool as the model sees it. ``schema`` is a JSON schema of an object."""

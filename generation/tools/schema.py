@@ -25,6 +25,7 @@ from events.content import Json
 from events.errors import InvalidValue
 from events.values import check_value
 from generation.errors import ToolDeclarationError
+from generation.tools.schema_check import problems
 
 _Kind = inspect.Parameter
 _UNNAMED: Final = {
@@ -127,6 +128,9 @@ def check_schema(name: str, schema: Mapping[str, Json]) -> dict[str, Json]:
     copy: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(schema))
     if copy.get("type") != "object":
         raise ToolDeclarationError(name, 'the schema of the arguments must have "type": "object"')
+    problem = next(problems(copy, "schema"), None)
+    if problem is not None:
+        raise ToolDeclarationError(name, problem)
     if not copy.get("required"):
         copy.pop("required", None)
     copy.setdefault("properties", {})

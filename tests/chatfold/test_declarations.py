@@ -77,3 +77,49 @@ def test_settings_and_results_are_what_they_are() -> None:
         Engine("memory://", settings={"poll": 1})  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.call: must be a call's id, not NoneType"):
         result(None, "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (
+            {"properties": {"x": {"type": "strnig"}}},
+            r"schema\.properties\.x\.type: there is no type 'strnig'; the types are",
+        ),
+        ({"properties": {"x": {"type": ["string", "nil"]}}}, r"properties\.x\.type: there is no type 'nil'"),
+        ({"properties": {"x": {"type": []}}}, r"properties\.x\.type: there is no type"),
+        ({"properties": {"x": {"type": None}}}, r"properties\.x\.type: there is no type None"),
+        ({"properties": {"x": "string"}}, r"properties\.x: a schema is an object, not str"),
+        ({"properties": ["x"]}, r"schema\.properties: must be an object of schemas"),
+        ({"properties": {"x": {"type": "array", "items": {"type": "int"}}}}, r"properties\.x\.items\.type: .*'int'"),
+        ({"properties": {"x": {"items": [{"type": "int"}]}}}, r"properties\.x\.items\[0\]\.type: .*'int'"),
+        ({"properties": {"x": {"anyOf": {"type": "string"}}}}, r"x\.anyOf: must be a list of schemas"),
+        ({"properties": {"x": {"oneOf": [{"type": "text"}]}}}, r"x\.oneOf\[0\]\.type: .*'text'"),
+        ({"$defs": {"d": {"type": "float"}}}, r"\$defs.*d\.type: .*'float'"),
+        ({"additionalProperties": {"type": "any"}}, r"additionalProperties\.type: .*'any'"),
+        ({"required": "x"}, r"schema\.required: must be a list of names"),
+        ({"properties": {"x": {"enum": "a"}}}, r"x\.enum: must be a list"),
+        ({"properties": {"x": {"minLength": -1}}}, r"x\.minLength: must be a whole number from 0 on"),
+        ({"properties": {"x": {"maximum": "9"}}}, r"x\.maximum: must be a number"),
+        ({"properties": {"x": {"description": 5}}}, r"x\.description: must be a text"),
+    ],
+)
+def test_a_slip_in_a_schema_is_found_when_the_tool_is_declared(schema: dict[str, Any], said: str) -> None:
+    with pytest.raises(GenerationError, match=said):
+        client_tool("t", "Do it.", {"type": "object", **schema})
+
+
+def test_a_schema_may_hold_all_that_schemas_hold() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["a"], "minLength": 1, "format": "date"},
+            "x": {"anyOf": [{"type": "null"}, {"type": ["integer", "number"], "minimum": 0.5}], "x-own": 5},
+            "any": True,
+            "of": {"$ref": "#/$defs/d"},
+        },
+        "$defs": {"d": {"type": "array", "items": {"type": "boolean"}, "minItems": 1}},
+        "required": ["x"],
+        "additionalProperties": False,
+    }
+    assert client_tool("t", "", schema).schema == schema

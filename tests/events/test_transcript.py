@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from events.ids import message_id
+from events.content import Absent, Content
+from events.control import Control
+from events.errors import ContentUnavailable, TranscriptMissing
+from events.ids import CallKey, MessageId, message_id
 from events.messages import Message
+from events.parts import ReasoningPart, TextPart
+from events.records import ActionItem, OpenAction
+from events.state import ChatState, initial_state
 from events.transcript import Messages, TranscriptMessage, empty_transcript
 
 
@@ -85,3 +92,53 @@ def test_threads_that_append_to_one_view_each_get_their_own_branch() -> None:
 def test_the_empty_transcript_is_a_new_one_each_time() -> None:
     assert empty_transcript() == empty_transcript()
     assert empty_transcript().messages is not empty_transcript().messages
+
+
+def test_messages_are_a_sequence() -> None:
+    items = [TranscriptMessage(MessageId(f"{n}.0"), Message(role="user", parts=()), n) for n in range(5)]
+    messages = Messages()
+    for each in items:
+        messages = messages.append(each)
+    shorter = messages.before(4)
+    assert isinstance(shorter, Sequence)
+    for part in (slice(-3, None), slice(None), slice(1, 3), slice(None, None, -1), slice(9, 99), slice(-99, 2)):
+        assert list(shorter[part]) == items[:4][part]
+    assert list(reversed(shorter)) == items[3::-1]
+    assert shorter.index(items[2]) == 2
+    assert shorter.count(items[2]) == 1
+    assert items[3] in shorter
+    assert items[4] not in shorter
+    assert shorter[True] == items[1]
+    for wrong in (4, -5):
+        with pytest.raises(IndexError):
+            shorter[wrong]
+    with pytest.raises(TypeError):
+        shorter["1"]  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match=r"^$"):
+        shorter.index(items[4])
+
+
+def test_a_state_without_messages_says_so() -> None:
+    assert list(initial_state().messages) == []
+    with pytest.raises(TranscriptMissing, match="read the messages needs the transcript"):
+        _ = ChatState(control=Control(), transcript=None).messages
+
+
+def test_the_text_of_a_message_is_that_of_its_text_parts() -> None:
+    parts = (TextPart(text=Content("One ")), ReasoningPart(text=Content("hm")), TextPart(text=Content("two.")))
+    assert Message(role="assistant", parts=parts).text == "One two."
+    assert Message(role="assistant", parts=parts[1:2]).text == ""
+    erased = Message(role="user", parts=(TextPart(text=Content(Absent.ERASED, 3)),))
+    with pytest.raises(ContentUnavailable, match="erased"):
+        _ = erased.text
+
+
+def test_an_action_names_its_calls_by_what_is_owed() -> None:
+    items = (
+        ActionItem(kind="client_call", call=CallKey("1.0.0")),
+        ActionItem(kind="approval", call=CallKey("1.0.1")),
+        ActionItem(kind="budget"),
+    )
+    action = OpenAction(id=1, deadline=0, on_expiry="go_on", items=items)
+    assert (action.client_calls, action.to_approve, action.asks_budget) == (("1.0.0",), ("1.0.1",), True)
+    assert not OpenAction(id=1, deadline=0, on_expiry="go_on", items=items[:2]).asks_budget
