@@ -87,6 +87,7 @@ class _Lane:
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
         self._told = -math.inf
+        self.setting_up = False
 
     def run(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -115,7 +116,9 @@ class _Lane:
             tell_locked(self._path)
 
     def _has_lock(self) -> bool:
-        return self._connection is not None and self._connection.in_transaction
+        if self._connection is None:
+            return self.setting_up
+        return self._connection.in_transaction
 
     async def close(self) -> None:
         """Wait for the work under way, close the connection and end the thread."""
@@ -152,7 +155,7 @@ class SqliteStore(Reentrant):
         settings = self._settings
         self._bus = _bus_of(settings.path)
         lanes = (
-            _Lane("chatfold-write", settings.path, "BEGIN IMMEDIATE", lambda: _open_for_writing(settings)),
+            _Lane("chatfold-write", settings.path, "BEGIN IMMEDIATE", lambda: _open_for_writing(settings, lanes[0])),
             _Lane(
                 "chatfold-read",
                 settings.path,
@@ -347,7 +350,7 @@ def _connect(settings: SqliteUrl) -> sqlite3.Connection:
     return connection
 
 
-def _open_for_writing(settings: SqliteUrl) -> sqlite3.Connection:
+def _open_for_writing(settings: SqliteUrl, lane: _Lane) -> sqlite3.Connection:
     connection = _connect(settings)
     try:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -355,6 +358,7 @@ def _open_for_writing(settings: SqliteUrl) -> sqlite3.Connection:
         if VERSION_TABLE in tables:
             row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
         if needs_setup(settings.url, None if row is None else row[0], empty=not tables):
+            lane.setting_up = True  # the lock that may be seen now is ours
             from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life
 
             migrate(settings.url)

@@ -54,7 +54,12 @@ def tools_run_on() -> bool:
 
 
 def leave_at_the_second_ctrl_c() -> None:
-    """From now on the first Ctrl-C raises KeyboardInterrupt, and one more ends the process at once."""
+    """From now on the first Ctrl-C raises KeyboardInterrupt, and one more ends the process at once.
+
+    Where the signal is ignored, as a shell starts jobs in the background of a script, it stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
     pressed = False
 
     def told(number: int, frame: FrameType | None) -> None:

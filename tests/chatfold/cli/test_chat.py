@@ -86,7 +86,7 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
         (["Hello", "--agents", "sys:path"], "is no Agent"),
         (["Hello", "--agent", "other"], "there is no agent other; there are assistant"),
         (["Hello", "--chat", "broken"], "belongs to agent 'failing', which is not here"),
-        (["Hello", "--base-url", "foo"], "--base-url=foo must be http://HOST"),
+        (["Hello", "--base-url", "foo"], "--base-url=foo: a service's URL is http://HOST"),
         (["Hello", "--agents", "wrong_app:make"], "cannot be loaded: ValidationError: size: must be a valid integer"),
         (["Hello", "--agents", "wrong_app:leave"], "cannot be loaded: SystemExit: 3"),
         (["  "], "the message is blank"),

@@ -144,10 +144,10 @@ def test_what_is_no_log_is_said_with_its_line(cli: Cli, text: str) -> None:
 def test_wrong_settings_are_named(chats: Cli) -> None:
     done = chats.run("list", env={"CHATFOLD_POLL": "soon"})
     assert done.code == 2
-    assert done.err == "chatfold: CHATFOLD_POLL=soon must be a valid number\n"
+    assert done.err == "chatfold: CHATFOLD_POLL=soon: must be a valid number\n"
     Path("chatfold.toml").write_text("pol = 1\npoll = 'soon'\n")
     assert chats.run("list").err == (
-        "chatfold: chatfold.toml: poll=soon must be a valid number; pol: there is no such setting\n"
+        "chatfold: chatfold.toml: poll=soon: must be a valid number; pol: there is no such setting\n"
     )
     Path("chatfold.toml").write_text("poll =\n")
     done = chats.run("list")

@@ -121,6 +121,23 @@ def test_a_database_of_others_is_left_alone(cli: Cli) -> None:
     assert "run `chatfold migrate`" in done.err
 
 
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("sqlite:///none.db", 2, "there is no database none.db"),
+        ("chats.db", 2, "no store of this kind"),
+        ("sqlite:///garbage.db", 1, "garbage.db: file is not a database"),
+        ("sqlite:///secret.db?poll=x", 2, "poll=x is not a number of seconds"),
+        ("postgresql://127.0.0.1:1/x", 1, "refused"),
+    ],
+)
+def test_what_a_wrong_database_exits_with(cli: Cli, url: str, code: int, sentence: str) -> None:
+    Path("garbage.db").write_text("this is no database, and long enough to be seen as none")
+    done = cli.run("list", "--db", url)
+    assert done.code == code
+    assert sentence in done.err
+
+
 @pytest.mark.parametrize("command", ["list", "chat"])
 def test_a_database_that_is_away_is_said_in_one_line(cli: Cli, command: str) -> None:
     arguments = [command, "Hello"] if command == "chat" else [command]
