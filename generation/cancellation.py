@@ -111,9 +111,10 @@ class CancelScope(Generic[T]):
             elif not task.cancelled():
                 task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
             raise
-        if not task.done() and self._cause is not None:
+        cause = self.cause
+        if cause is not None and not task.done():
             _leave_behind(task)
-            raise WorkCancelled(self._cause)
+            raise WorkCancelled(cause)
         return self._outcome(task)
 
     async def _wait(self, task: asyncio.Task[T]) -> None:
