@@ -112,7 +112,7 @@ class CancelScope(Generic[T]):
                 task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
             raise
         cause = self.cause
-        if not task.done() and cause is not None:
+        if cause is not None and not task.done():
             _leave_behind(task)
             raise WorkCancelled(cause)
         return self._outcome(task)

@@ -1,4 +1,4 @@
-"""Chats whose runner, or the look at them, failed by an error nobody expected: how long a worker leaves each alone.
+"""Chats whose runner, or the look at them, failed by an error that nobody expected: how long each is left alone.
 
 One chat's fault must stop neither the worker nor its other chats. No I/O; the clock is given.
 """

@@ -248,11 +248,15 @@ class Worker:
                 await self._reconcile()
             except StoreError as error:
                 _log.warning("heartbeat_failed", worker=self.worker, error=str(error))
+                self._lose_if_stale()
             except Exception:  # noqa: BLE001 - without its beat the worker loses all chats
                 _log.exception("heartbeat_failed", worker=self.worker)
-            if not self._runtime.lease_fresh():
-                self._lose_all()
+                self._lose_if_stale()
             self._runtime.parts.collect()
+
+    def _lose_if_stale(self) -> None:
+        if not self._runtime.lease_fresh():
+            self._lose_all()
 
     def _lose_all(self) -> None:
         """Stop all runners at once: others may take their chats now."""

@@ -99,7 +99,7 @@ class RunningBatch:
     async def _next_end(self, within: float) -> RunningCall | None:
         """Return the next call that ends, None if none does within so many seconds.
 
-        This runs in tasks that are being cancelled, where ``asyncio.timeout`` does not work in early releases of 3.11.
+        This runs in tasks that are being cancelled, where ``asyncio.timeout`` does not work before Python 3.11.4.
         """
         ending = asyncio.ensure_future(self._ended.get())
         await asyncio.wait({ending}, timeout=within)
