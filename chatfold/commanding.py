@@ -81,7 +81,7 @@ class Commanding:
             if outcome.repeated:
                 # The first try may have taken the chat without its caller's or this worker's knowing.
                 worker.suspect(chat_id)
-        return receipt(outcome)
+        return await receipt(self.runtime.journal.store, outcome)
 
     async def _execute(
         self, chat: ChatId, commands: Commands, identity: CommandIdentity, claim: Claim | None, *, transcript: bool

@@ -5,18 +5,25 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chatstate.classify import X, classify
+from events.control import Control
 from events.effects import Effects
 from events.envelope import Status
 from events.ids import ChatId, MessageId
 from events.ids import message_id as make_message_id
 from events.messages import Message
+from events.reducer import fold
 from events.state import ChatState
 from generation.cursor import Cursor
 from store.append import Outcome
+from store.contract import Store
+from store.loading import read_recorded
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
     """What a command did.
+
+    A command that is repeated under its id gets the receipt of the first time, but for ``repeated``: what became of the
+    chat since then is not told here.
 
     Attributes:
         chat: The chat.
@@ -58,9 +65,17 @@ def queue_entries(state: ChatState) -> tuple[QueueEntry, ...]:
     )
 
 
-def receipt(outcome: Outcome) -> Receipt:
-    """Return the receipt of an append."""
-    control = outcome.chat.state.control
+async def receipt(store: Store, outcome: Outcome) -> Receipt:
+    """Return the receipt of an append.
+
+    Args:
+        store: Where the chat is kept.
+        outcome: What the append did, or had done under the same command id.
+
+    Raises:
+        StoreUnavailable: The log cannot be read, of a chat that has gone on since the first time.
+    """
+    control = await _control_after(store, outcome)
     before = outcome.recorded[0].version - 1 if outcome.recorded else control.version
     messages: list[MessageId] = []
     queued: list[MessageId] = []
@@ -80,3 +95,13 @@ def receipt(outcome: Outcome) -> Receipt:
         repeated=outcome.repeated,
         cursor=Cursor(version=before).encode(),
     )
+
+
+async def _control_after(store: Store, outcome: Outcome) -> Control:
+    """Return control as the command left it: a repeated one may meet a chat that has gone on."""
+    control = outcome.chat.state.control
+    if not outcome.recorded or outcome.recorded[-1].version == control.version:
+        return control
+    last = outcome.recorded[-1].version
+    log = await read_recorded(store, outcome.chat.header.chat, upto=last, content=False)
+    return fold(log).control

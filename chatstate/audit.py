@@ -117,8 +117,8 @@ def _effects(step: ReplayStep) -> Iterator[str]:
     event, control = step.recorded.event, step.before.control
     if not isinstance(event, Effects):
         return
-    known = {call.key: call for call in control.indexes.open_calls}
-    if event.removed_from is None:
+    if event.answers and event.removed_from is None:
+        known = {call.key: call for call in control.indexes.open_calls}
         for answer in event.answers:
             if answer.call not in known:
                 yield f"call {answer.call} is answered and was not open"

@@ -95,8 +95,8 @@ def _calls(control: Control) -> Iterator[str]:
     # Between two imports of a fork a call may be in and its result not yet.
     if control.status == "waiting" and open_calls and not control.importing:
         yield f"calls {', '.join(c.key for c in open_calls)} are open in waiting"
-    running = [call.key for call in open_calls if call.runs]
-    if running and control.status != "running":
+    running = [call.key for call in open_calls if call.runs] if control.status != "running" else []
+    if running:
         yield f"calls {', '.join(running)} run in {control.status}"
     if control.action is not None:
         keys = {call.key for call in open_calls}

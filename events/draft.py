@@ -11,7 +11,7 @@ from events.content import Absent, Content
 from events.control import QueueItem
 from events.effects import Effects
 from events.ids import CallKey, MessageId, message_id, message_of
-from events.indexes import advance, index, mark_calls
+from events.indexes import advance, find_call, index, mark_call
 from events.messages import Message, QueuedMessage
 from events.parts import ToolResultPart
 from events.records import Answer
@@ -106,9 +106,7 @@ class Draft:
     def record_result(self, result: ToolResultPart) -> None:
         """Keep ``result`` beside history until its batch is committed."""
         indexes = self.control.indexes
-        indexes.open_calls = mark_calls(
-            indexes.open_calls, frozenset((result.call,)), recorded=True, result_error=result.is_error
-        )
+        indexes.open_calls = mark_call(indexes.open_calls, result.call, recorded=True, result_error=result.is_error)
         if self.loaded:
             self.results[result.call] = result
 
@@ -171,8 +169,9 @@ class Draft:
 
     def _stand_in(self, call: CallKey) -> ToolResultPart:
         # Without the transcript the body is not here, but control knows whether the recorded result is an error.
-        known = next((c for c in self.control.indexes.open_calls if c.key == call), None)
-        return ToolResultPart(call=call, is_error=known is not None and known.result_error)
+        calls = self.control.indexes.open_calls
+        place = find_call(calls, call)
+        return ToolResultPart(call=call, is_error=place is not None and calls[place].result_error)
 
     def _enter(self, identity: MessageId, message: Message, version: int) -> None:
         self.history_changed = True

@@ -6,12 +6,13 @@ the same function runs over what survives, so there is one rule, in one place. F
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final, get_args
 
 from msgspec.structs import replace
 
 from events.control import Indexes, OpenCall
-from events.ids import MessageId, call_key
+from events.ids import CallKey, MessageId, call_key, part_of
 from events.messages import Message
 from events.parts import CrashPolicy, ToolCallPart, ToolResultPart
 from events.transcript import Messages
@@ -89,9 +90,12 @@ def _take_results(indexes: Indexes, body: Message) -> None:
     for part in body.parts:
         if not isinstance(part, ToolResultPart):
             continue
-        answered = [call for call in indexes.open_calls if call.key == part.call]
-        indexes.open_calls = tuple(call for call in indexes.open_calls if call.key != part.call)
-        if answered and answered[0].stop_after and not part.is_error:
+        calls = indexes.open_calls
+        place = find_call(calls, part.call)
+        if place is None:
+            continue
+        indexes.open_calls = calls[:place] + calls[place + 1 :]
+        if calls[place].stop_after and not part.is_error:
             indexes.stop_after = True
 
 
@@ -101,6 +105,29 @@ def index(messages: Messages) -> Indexes:
     for item in messages:
         advance(indexes, item.id, item.message)
     return indexes
+
+
+def find_call(calls: tuple[OpenCall, ...], key: CallKey) -> int | None:
+    """Return the place of the call ``key`` among open calls, or None.
+
+    Open calls are those of one message, by their position in it: a step may have thousands, and each of their results
+    asks for its own.
+    """
+    try:
+        place = bisect_left(calls, part_of(key), key=_part_of)
+    except ValueError:
+        return None  # no key of ours: a log that was tampered with may hold any text
+    return place if place < len(calls) and calls[place].key == key else None
+
+
+def _part_of(call: OpenCall) -> int:
+    return part_of(call.key)
+
+
+def mark_call(calls: tuple[OpenCall, ...], key: CallKey, **marks: bool) -> tuple[OpenCall, ...]:
+    """Return ``calls`` with ``marks`` set on the one whose key is ``key``."""
+    place = find_call(calls, key)
+    return calls if place is None else (*calls[:place], replace(calls[place], **marks), *calls[place + 1 :])
 
 
 def mark_calls(calls: tuple[OpenCall, ...], keys: frozenset[str], **marks: bool) -> tuple[OpenCall, ...]:

@@ -137,13 +137,14 @@ def _assistant(item: TranscriptMessage, results: dict[CallKey, ToolResultPart], 
     own: list[PromptPart] = []
     answers: list[PromptPart] = []
     pending: dict[CallKey, tuple[str, str]] = {}
+    places = {id(part): index for index, part in enumerate(message.parts)}
     for index, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
             key = call_key(item.id, index)
             result = results.get(key)
             if part.runner == "provider":
-                if result is None or not _follows(message, index, result):
-                    continue
+                if result is None or places.get(id(result), -1) < index:
+                    continue  # it does not stand after the call in this message, where the provider put it
                 pending[key] = (ids.assign(key, part.provider_call_id), part.name)
                 own.append(call_part(part, pending[key][0]))
             else:
@@ -157,8 +158,3 @@ def _assistant(item: TranscriptMessage, results: dict[CallKey, ToolResultPart], 
             own.append(converted)
     made = [PromptMessage(role="assistant", parts=tuple(own))] if own else []
     return [*made, PromptMessage(role="tool", parts=tuple(answers))] if answers else made
-
-
-def _follows(message: Message, index: int, result: ToolResultPart) -> bool:
-    """Whether ``result`` stands in ``message`` after position ``index``, where the provider put it."""
-    return any(part is result for part in message.parts[index + 1 :])

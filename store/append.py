@@ -67,6 +67,7 @@ class PlanRun:
         recorded: Events so far (their envelopes carry version, time and statuses).
         newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
             same.
+        met: The execution states that their commands met.
     """
 
     def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
@@ -77,6 +78,7 @@ class PlanRun:
         self.newer = loaded is not None and loaded.header.reader_level > READER_LEVEL
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
+        self.met: list[X] = []
         self._identity = identity
 
     def do(self, command: AnyCommand, actor: Actor | None = None) -> Recorded:
@@ -102,6 +104,7 @@ class PlanRun:
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
         recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
+        self.met.append(classify(self.state.control))
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
@@ -286,8 +289,8 @@ class Journal:
         events: list[NewEvent] = []
         blobs: dict[str, bytes] = {}
         digest = loaded.header.digest if loaded is not None else GENESIS
-        for recorded in run.recorded:
-            encoded = self._encode(recorded, digest, run)
+        for recorded, met in zip(run.recorded, run.met, strict=True):
+            encoded = self._encode(recorded, digest, met)
             digest = encoded.stored.digest
             blobs |= encoded.blobs
             fingerprint = identity.fingerprint if recorded.envelope.index == 0 else None
@@ -309,7 +312,7 @@ class Journal:
         alive = header.holder is not None and (loaded is None or not same or loaded.holder_alive)
         return append, LoadedChat(state=run.state, header=header, now=run.now, holder_alive=alive)
 
-    def _encode(self, recorded: Recorded, digest: bytes, run: PlanRun) -> Encoded:
+    def _encode(self, recorded: Recorded, digest: bytes, met: X) -> Encoded:
         envelope = recorded.envelope
         try:
             return encode(
@@ -326,7 +329,7 @@ class Journal:
                 limits=self._limits,
             )
         except TooLarge as error:
-            raise ContentTooLarge(recorded.event.trigger, classify(run.state.control), str(error)) from error
+            raise ContentTooLarge(recorded.event.trigger, met, str(error)) from error
 
     async def _erasures(self, chat: ChatId, run: PlanRun) -> Mapping[int, bytes]:
         targets = {

@@ -11,6 +11,7 @@ from chatstate.handlers.user import boundary
 from events import vocabulary as v
 from events.control import OpenCall
 from events.ids import CallKey, MessageId, message_id
+from events.indexes import find_call
 from events.messages import Message
 from events.records import Answer
 from events.transcript import Messages, TranscriptMessage
@@ -71,8 +72,9 @@ def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
 def record_tool_result(ctx: Context, command: c.RecordToolResult) -> v.ToolResultRecorded:
     """Keep a result beside history."""
     ctx.check_fence(command.fence)
-    wanted = {call.key for call in ctx.control.indexes.open_calls if call.runs}
-    if command.result.call not in wanted:
+    calls = ctx.control.indexes.open_calls
+    place = find_call(calls, command.result.call)
+    if place is None or not calls[place].runs:
         ctx.not_allowed(f"call {command.result.call} is not running")
     return v.ToolResultRecorded(attempt=ctx.control.attempt, result=command.result)
 

@@ -15,7 +15,7 @@ from events.messages import Usage
 from generation.prompt_types import ModelRequest
 from generation.providers.script import Say, Script, Turn, UseTool, Wait, turn
 from generation.providers.scripted import ScriptedProvider
-from tests.e2e.kit import results, texts
+from tests.e2e.kit import outputs, results, texts
 
 PIECE = 30_000
 """Characters of a text that is under the size of a blob."""
@@ -29,9 +29,15 @@ def ok() -> str:
     return "ok"
 
 
+@tool
+async def soon(n: int) -> int:
+    """Return the number."""
+    return n
+
+
 @asynccontextmanager
 async def engine_of(script: Script) -> AsyncIterator[Engine]:
-    agent = Agent(name="a", model="scripted", tools=[ok])
+    agent = Agent(name="a", model="scripted", tools=[ok, soon])
     providers = {"scripted": ScriptedProvider(script)}
     async with Engine("memory://", [agent], providers=providers, settings=SETTINGS) as engine:
         yield engine
@@ -90,6 +96,14 @@ async def test_a_name_that_the_model_made_up_is_told_back_and_the_chat_goes_on(n
         assert (name.replace("\ud800", "\ufffd") or "no name") in result.output.text
         await engine.send_message(chat, "go on")
         assert texts(await engine.settled(chat)) == ["sorry", "fine"]
+
+
+async def test_a_step_may_have_thousands_of_calls() -> None:
+    async with engine_of([turn(*[UseTool("soon", {"n": n}, chunk=100) for n in range(1_000)]), "done"]) as engine:
+        chat = (await engine.create_chat("a", "x")).chat
+        state = await engine.settled(chat)
+        assert texts(state) == ["done"]
+        assert outputs(state) == list(range(1_000))
 
 
 @pytest.mark.parametrize("usage", [Usage(input=2**70, output=-5), Usage(output=2**63)])

@@ -23,10 +23,9 @@ Give = Callable[[Engine, str], Awaitable[Receipt]]
 
 
 def same(first: Receipt, again: Receipt) -> bool:
-    """Whether a repeat tells what the first receipt told of the command itself."""
-    assert again.repeated
+    """Whether a repeat is the first receipt again."""
     assert not first.repeated
-    return (first.chat, first.messages, first.queued) == (again.chat, again.messages, again.queued)
+    return again == replace(first, repeated=True)
 
 
 async def repeated(store: Store, engine: Engine, give: Give, chat: str = CHAT) -> Receipt:

@@ -184,7 +184,19 @@ async def test_what_is_too_large_is_a_refusal(store: CountingStore) -> None:
     with pytest.raises(ContentTooLarge) as refused:
         await journal.execute(CHAT, doing(labels), identity("c2"))
     assert refused.value.trigger == "set_labels"
+    assert refused.value.state == "P0"
     assert len(await read_recorded(store, CHAT)) == 1
+
+
+async def test_what_is_too_large_names_the_state_that_it_met(store: CountingStore) -> None:
+    journal = journal_on(store, Limits(message_bytes=2000))
+    with pytest.raises(ContentTooLarge) as refused:
+        await journal.execute(CHAT, doing(b.create(b.user("x" * 3000))), identity("c1"))
+    assert refused.value.state == "N"
+    await journal.execute(CHAT, doing(b.create()), identity("c1"))
+    with pytest.raises(ContentTooLarge) as refused:
+        await journal.execute(CHAT, doing(b.send(), b.send("x" * 3000)), identity("c2"))
+    assert refused.value.state == "P1"
 
 
 async def test_time_is_the_databases_unless_given_and_never_goes_back(store: CountingStore) -> None:
