@@ -52,7 +52,7 @@ async def test_postgres_appends_by_index_whatever_the_length(migrated_database: 
 async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) -> None:
     await fill(migrated_database, 20_000)
     plan = await postgres_plan(
-        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"]}, "VERBOSE, ANALYZE"
+        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"], "exclude": ["idle 1"]}, "VERBOSE, ANALYZE"
     )
     assert "ix_chats_ready" in plan
     assert plan.count("using ix_chats_holder") >= 2, "the first holder, and the next ones"
@@ -90,7 +90,7 @@ async def test_sqlite_searches_and_never_scans(migrated_sqlite: str) -> None:
             (sqlite_sql.FIND_END, ("c", 1, "x")),
             (sqlite_sql.LAST_POSITION, ()),
             (sqlite_sql.CHANGED, (1, 1)),
-            (sqlite_sql.FIND_DUE, DUE | {"agents": "[]", "now": 1}),
+            (sqlite_sql.FIND_DUE, DUE | {"agents": "[]", "exclude": "[]", "now": 1}),
         ]
         for statement, values in statements:
             plan = await sqlite_plan(store, statement, values)
