@@ -425,7 +425,8 @@ class Worker:
             known = runner.state
             self._blame(chat, "runner_failed", known.state.control.history_version if known is not None else None)
             if known is not None:
-                self.suspect(chat)
+                self._suspects.add(chat)
+            self._wake.set()  # another chat may have its slot
         finally:
             if self._runners.get(chat) is runner:
                 del self._runners[chat]

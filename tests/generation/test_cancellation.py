@@ -165,3 +165,46 @@ async def test_a_scope_runs_once() -> None:
     other.cancel(Cause.SHUTDOWN)
     with pytest.raises(WorkCancelled):
         await running
+
+
+@pytest.mark.parametrize("outer", [False, True], ids=["by the scope", "by the caller"])
+async def test_work_that_does_not_end_is_left_behind(outer: bool, caplog: pytest.LogCaptureFixture) -> None:
+    end, asked = asyncio.Event(), asyncio.Event()
+
+    async def work() -> str:
+        while not end.is_set():
+            try:
+                await end.wait()
+            except asyncio.CancelledError:
+                asked.set()
+        return "late"
+
+    scope = CancelScope[str](patience=0.001)
+    running = asyncio.ensure_future(scope.run(work()))
+    await _settle()
+    if outer:
+        running.cancel()
+    else:
+        scope.cancel(Cause.USER_INTERRUPT)
+    with pytest.raises(asyncio.CancelledError if outer else WorkCancelled):
+        await running
+    assert asked.is_set()
+    end.set()
+    await _settle()
+    assert "late_outcome_dropped" in [record.getMessage() for record in caplog.records]
+
+
+async def test_work_may_end_within_the_patience() -> None:
+    scope = CancelScope[str](patience=60)
+
+    async def work() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return "in time"
+
+    running = asyncio.ensure_future(scope.run(work()))
+    await _settle()
+    scope.cancel(Cause.SHUTDOWN)
+    assert await running == "in time"

@@ -11,17 +11,33 @@ from msgspec.structs import replace
 from chatfold.engine import Engine
 from events.envelope import StoredEvent
 from events.ids import ChatId
-from events.values import Limits
+from events.values import Limits as Sizes
+from generation.agents import Limits
 from generation.faults import LONGEST_DELAY, ChatFaults
 from generation.parts import PartBuffer
+from generation.prompt_types import ModelRequest
+from generation.providers.script import Turn, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import Tool
 from generation.worker import Worker
 from store.contract import LoadedHeader, NewEvent, Store
 from tests.races.gates import GatedStore, having, types
-from tests.races.kit import CHAT, Stop, calls, engine_on, log_of, reached, settled, sound, texts, types_of, until
+from tests.races.kit import (
+    CHAT,
+    ManualClock,
+    Stop,
+    calls,
+    engine_on,
+    log_of,
+    reached,
+    settled,
+    sound,
+    texts,
+    types_of,
+    until,
+)
 
-SMALL = Limits(event_bytes=6000)
+SMALL = Sizes(event_bytes=6000)
 """A tool's long result is over it, all else is under it."""
 
 
@@ -177,6 +193,31 @@ async def test_chats_that_cannot_be_read_hold_nobody_up(any_base: Store, start: 
             await settled(engine, "new")
             assert not any(loop.done() for loop in worker_of(engine)._loops)
     await sound(any_base)
+
+
+async def test_an_expiry_that_fails_is_that_chats_alone(base: Store, clock: ManualClock) -> None:
+    damaged = DamagedStore(base)
+    asking = Tool(name="ask", description="Ask.", schema={"type": "object", "properties": {}}, runner="client")
+
+    def answer(request: ModelRequest) -> Turn:
+        return calls("ask") if len(request.messages) == 1 else turn("Well.")
+
+    engine = engine_on(damaged, answer, tools=[asking], limits=Limits(action_timeout=30))
+    Boot(engine)
+    async with engine:
+        for name in ("a", "b"):
+            await engine.create_chat("helper", "Hello", chat_id=name)
+            await reached(engine, lambda state: state.control.status == "requires_action", name)
+        damaged.no_control = {"a"}
+        clock.advance(60)
+        worker_of(engine)._wake.set()
+        assert (
+            texts(await reached(engine, lambda state: state.control.status == "waiting", "b"))[-1] == "assistant: Well."
+        )
+        assert worker_of(engine)._faults.held_back() == ("a",)
+        assert not any(loop.done() for loop in worker_of(engine)._loops)
+        damaged.no_control = set()
+    await sound(base, "b")
 
 
 async def test_a_stray_that_cannot_be_read_does_not_end_the_beat(base: Store) -> None:

@@ -124,6 +124,23 @@ class DueContract:
         await self.add(store, "old", status="pending", updated_at=now - 1000)
         assert await self.due(store) == [("old", "pending"), ("retry", "pending"), ("new", "pending")]
 
+    async def test_a_pending_chat_is_due_though_the_clock_was_put_back(self, store: Store) -> None:
+        now = await store.now()
+        await self.add(store, "ahead", status="pending", updated_at=now + LONG)
+        await self.add(store, "retry", status="pending", due_at=now + LONG, updated_at=now + LONG)
+        assert await self.due(store) == [("ahead", "pending")]
+
+    async def test_excluded_chats_make_room_for_others(self, store: Store) -> None:
+        now = await store.now()
+        for age, name in enumerate(("c", "b", "a")):
+            await self.add(store, name, status="pending", updated_at=now - 100 + age)
+        await self.add(store, "dead", status="running", holder=WORKER, updated_at=now - 50)
+        await self.add(store, "late", status="requires_action", due_at=now - 40)
+        assert await self.due(store, limit=1, exclude=["c"]) == [("b", "pending")]
+        rest = await self.due(store, exclude=["a", "b", "c", "nobody's"])
+        assert rest == [("dead", "takeover"), ("late", "expired")]
+        assert await self.due(store, exclude=["a", "b", "c", "dead", "late"]) == []
+
     async def test_a_retry_is_due_when_its_time_comes(self, store: Store) -> None:
         await self.add(store, "retry", status="pending", due_at=await store.now() + SHORT)
         await self.add(store, "action", status="requires_action", due_at=await store.now() + SHORT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from events.ids import ChatId, CommandId, WorkerId, message_id
 from events.parts import TextPart
 from events.records import Actor
 from events.values import Limits
-from store.append import CommandIdentity, Journal, Plan, PlanRun
+from store.append import READER_LEVEL, CommandIdentity, Journal, Plan, PlanRun
 from store.contract import Header, NewEvent
 from store.errors import StoreError
 from store.loading import load_chat, read_recorded
@@ -264,6 +265,28 @@ async def test_a_foreign_chat_is_adopted_once(store: CountingStore) -> None:
     assert outcome.chat.state.control.epoch == 1
 
 
+async def test_a_chat_of_a_newer_release_keeps_its_level_and_is_not_acquired(store: CountingStore) -> None:
+    journal = journal_on(store)
+    await journal.execute(CHAT, doing(b.create()), identity("c1"))
+    await _copy(store, "newer", reader_level=READER_LEVEL + 1)
+    outcome = await journal.execute(ChatId("newer"), doing(c.SetPinned(pinned=True)), identity("p1"))
+    assert outcome.chat.header.reader_level == READER_LEVEL + 1
+    with pytest.raises(TransitionNotAllowed, match="newer release"):
+        await journal.execute(ChatId("newer"), doing(b.acquire()), identity("a1"))
+    kept = await store.load_header(ChatId("newer"))
+    assert kept is not None
+    assert (kept.header.reader_level, kept.header.version) == (READER_LEVEL + 1, 2)
+
+
+async def test_what_this_release_cannot_fold_whole_is_not_written_back(store: CountingStore) -> None:
+    journal = journal_on(store)
+    await journal.execute(CHAT, doing(b.create()), identity("c1"))
+    control = (await _header(store)).control
+    await _copy(store, "newer", reader_level=READER_LEVEL + 1, control=control[:-1] + b',"of_tomorrow":1}')
+    with pytest.raises(TransitionNotAllowed, match="newer release"):
+        await journal.execute(ChatId("newer"), doing(c.SetPinned(pinned=True)), identity("p1"))
+
+
 async def _header(store: CountingStore) -> Header:
     loaded = await store.load_header(CHAT)
     assert loaded is not None
@@ -271,8 +294,10 @@ async def _header(store: CountingStore) -> Header:
 
 
 async def _make_foreign(store: CountingStore) -> None:
-    loaded = await store.load_header(CHAT)
-    assert loaded is not None
-    header = replace(loaded.header, chat=ChatId("far"), foreign=True)
+    await _copy(store, "far", foreign=True)
+
+
+async def _copy(store: CountingStore, chat: str, **changes: Any) -> None:
+    header = replace(await _header(store), chat=ChatId(chat), **changes)
     events = [NewEvent(stored=stored) for stored in await store.read_events(CHAT)]
     assert await store.import_chat(header, events, {})

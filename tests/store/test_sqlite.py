@@ -16,6 +16,7 @@ from store.contract import Appended, Conflict, Hint
 from store.errors import StoreUnavailable, Unstorable
 from store.notify import Bus
 from store.sqlite import SqliteStore
+from store.urls import parse_sqlite
 from tests.store.contract_races import hint_at
 from tests.store.contract_workers import LONG, alive
 from tests.store.making import CHAT, WORKER, appending
@@ -178,3 +179,18 @@ async def test_polling_goes_on_after_an_error(migrated_sqlite: str, monkeypatch:
             await other.append(appending(0))
         assert (await hint_at(hints, CHAT, 1)).version == 1
         assert failures == 0
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+async def test_a_file_that_is_gone_takes_no_writes(migrated_sqlite: str, replaced: bool) -> None:
+    path = parse_sqlite(migrated_sqlite).path
+    async with SqliteStore(migrated_sqlite) as store:
+        await store.append(appending(0))
+        await store.heartbeat(WORKER, LONG, start=True)
+        await anyio.Path(path).rename(path.with_name("moved"))
+        if replaced:
+            await anyio.Path(path).write_bytes(b"")
+        with pytest.raises(StoreUnavailable, match="deleted or replaced"):
+            await store.append(appending(1))
+        with pytest.raises(StoreUnavailable, match="deleted or replaced"):
+            await store.heartbeat(WORKER, LONG)

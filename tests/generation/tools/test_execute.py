@@ -129,6 +129,8 @@ def _raise(error: BaseException) -> Any:
         (TimeoutError(), "TimeoutError"),
         (StopIteration(3), "StopIteration: 3"),
         (SystemExit(2), "SystemExit: 2"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (BaseException("odd"), "BaseException: odd"),
         (ExceptionGroup("several", [KeyError("a")]), "ExceptionGroup: several (1 sub-exception)"),
     ],
 )
