@@ -104,11 +104,7 @@ async def test_a_start_that_fails_leaves_nothing_behind(base: Store, fault: str)
     else:
         if fault == "find_due":
             gated.away("find_due", times=1)
-<<<<<<< HEAD
-        if fault == "heartbeat":
-=======
         elif fault == "heartbeat":
->>>>>>> fixworker
             gated.away("heartbeat", times=1)
         with pytest.raises(StoreUnavailable):
             await asyncio.wait_for(engine.__aenter__(), PATIENCE)

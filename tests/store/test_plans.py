@@ -52,11 +52,7 @@ async def test_postgres_appends_by_index_whatever_the_length(migrated_database: 
 async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) -> None:
     await fill(migrated_database, 20_000)
     plan = await postgres_plan(
-<<<<<<< HEAD
-        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"], "exclude": []}, "VERBOSE, ANALYZE"
-=======
         migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"], "exclude": ["idle 1"]}, "VERBOSE, ANALYZE"
->>>>>>> fixworker
     )
     assert "ix_chats_ready" in plan
     assert plan.count("using ix_chats_holder") >= 2, "the first holder, and the next ones"
