@@ -17,12 +17,11 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.codec import decode
 from events.contentlist import content_blobs
-from events.control import decode_control
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
 from events.errors import LogFileError
 from events.ids import ChatId
-from events.logfile import LogFile, header_of, read_log, write_log
+from events.logfile import LogFile, birth, header_of, read_log, write_log
 from events.reducer import fold
 from store.append import header_of as row_of
 from store.contract import NewEvent, Store
@@ -107,7 +106,7 @@ async def stored_log(store: Store, chat: str, *, blobs: bool = False) -> LoadedL
         chat=ChatId(chat),
         events=tuple(events),
         blobs=await store.get_blobs(referred_blobs(events)) if blobs else {},
-        flags=decode_control(loaded.header.control).flags,
+        flags=first.flags if (first := birth(events)) is not None else (),
     )
 
 

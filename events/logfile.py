@@ -3,13 +3,14 @@
 Line 1 is the header; then one line per event, the envelope's fields beside facts and content; then, if they were
 packed, one line per blob. Facts, content and blobs are JSON without line breaks, so they stand in their lines byte
 for byte as they are stored, readable and easy to compare; reading gives back those very bytes. Pure: lines come in
-and go out, files are opened elsewhere. Reading checks the form alone; ``events.digest.verify_chain`` checks what the
-lines say.
+and go out, files are opened elsewhere. Reading checks the form, and the header against the events;
+``events.digest.verify_chain`` checks what the events say.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -17,11 +18,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from events.codec import decode
 from events.digest import GENESIS
 from events.envelope import Envelope, SourceStatus, Status, StoredEvent
-from events.errors import LogFileError, MalformedEvent
+from events.errors import EventsError, LogFileError, MalformedEvent
 from events.ids import ChatId, CommandId
 from events.records import Actor
+from events.vocabulary import ChatCreated, ChatForked
 
 FORMAT: Final = 1
 """The number of this file format."""
@@ -34,11 +37,11 @@ class LogHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         chatfold_log: Number of the file format.
-        chat: Id of the chat where it was exported.
+        chat: Id of the chat as its first event has it, also where it was imported under another.
         release: Release that exported it.
         events: Number of events.
         head: Digest (hex) of the last event; of 32 zero bytes where there is none.
-        flags: Behaviour flags of the chat.
+        flags: Behaviour flags of the chat, as its first event has them.
         blobs: Number of packed blobs.
     """
 
@@ -98,14 +101,27 @@ def header_of(
     """Return the header of a log.
 
     Args:
-        chat: Id of the chat.
+        chat: Id of the chat, for a log whose first event does not say it.
         events: All its events.
         release: The release that exports it.
-        flags: The chat's behaviour flags.
+        flags: The chat's behaviour flags, likewise.
         blobs: Blobs that are going to be packed.
     """
+    if (own := birth(events)) is not None:
+        chat, flags = ChatId(own.chat), own.flags
     head = events[-1].digest if events else GENESIS
     return LogHeader(chat=chat, release=release, events=len(events), head=head.hex(), flags=flags, blobs=len(blobs))
+
+
+def birth(events: Sequence[StoredEvent]) -> ChatCreated | ChatForked | None:
+    """Return the event that a log begins with; None where it begins otherwise, or that event cannot be read."""
+    if not events:
+        return None
+    try:
+        first = decode(events[0], content=False).event
+    except EventsError:
+        return None
+    return first if isinstance(first, ChatCreated | ChatForked) else None
 
 
 def write_log(
@@ -192,7 +208,8 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
 
     Raises:
         LogFileError: The file is empty, its first line is no header or of a newer format, a line is not UTF-8, cut
-            off or no event, or number and last digest are not those of the header. Says the line.
+            off or no event, a key stands twice in it, or what the header says (number of events, last digest, chat and
+            flags) is not what they say. Says the line.
     """
     numbered = enumerate(lines, 1)
     first = next(numbered, None)
@@ -213,6 +230,7 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
             events.append(_parse(parse_event_line, raw, name, number))
     head = events[-1].digest.hex() if events else GENESIS.hex()
     _check_totals(header, len(events), head, len(blobs), name, number)
+    _check_birth(header, birth(events), name)
     return LogFile(header=header, events=tuple(events), blobs=blobs)
 
 
@@ -227,14 +245,18 @@ def _read_header(line: bytes, name: str) -> LogHeader:
     if number > FORMAT:
         raise LogFileError(name, 1, f"format {number}, this release reads up to {FORMAT}: use a newer release")
     try:
-        return _HEADER.decode(line)
-    except msgspec.MsgspecError as error:
+        header = _HEADER.decode(line)
+        _check_keys(line)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise LogFileError(name, 1, f"wrong header: {error}") from None
+    return header
 
 
 def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -> _T:
     try:
-        return reader(line)
+        parsed = reader(line)
+        _check_keys(line)
+        return parsed
     except msgspec.ValidationError as error:
         raise LogFileError(name, number, f"not a line of a log: {error}") from None
     except (msgspec.DecodeError, RecursionError) as error:
@@ -242,6 +264,19 @@ def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -
         raise LogFileError(name, number, "the line is cut off" if cut else f"not JSON: {error}") from None
     except ValueError as error:
         raise LogFileError(name, number, str(error)) from None
+
+
+def _check_keys(line: bytes) -> None:
+    """Refuse an object in which a key stands twice: readers differ in which of the two they take."""
+    # Numbers are of no interest here, and some are longer than Python likes to read.
+    json.loads(line.decode(), object_pairs_hook=_once, parse_int=len, parse_float=len)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in its object")
 
 
 def _read_blob(line: bytes) -> tuple[str, bytes]:
@@ -270,6 +305,15 @@ def _embedded(value: bytes, where: str) -> Raw:
     if b"\n" in value or b"\r" in value or value.strip() != value or not value:
         raise MalformedEvent(where, "stored bytes with line breaks or blanks around them")
     return Raw(value)
+
+
+def _check_birth(header: LogHeader, first: ChatCreated | ChatForked | None, name: str) -> None:
+    if first is None:
+        return
+    if header.chat != first.chat:
+        raise LogFileError(name, 1, f"the header's chat is {header.chat!r}, the first event's {first.chat!r}")
+    if header.flags != first.flags:
+        raise LogFileError(name, 1, f"the header's flags are {list(header.flags)}, the chat's {list(first.flags)}")
 
 
 def _check_totals(header: LogHeader, events: int, head: str, blobs: int, name: str, line: int) -> None:

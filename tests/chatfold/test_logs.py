@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from chatfold import Agent, Engine, decode_log, load_log
+from chatfold.verification import verify_all
 from chatstate.errors import ChatForeign, ChatNotFound
 from events.errors import DigestMismatch, LogFileError
+from events.ids import ChatId
 from events.parts import TextPart
 from events.replay import state_at
 from store.errors import ChatExists
+from store.memory import MemoryStore
 
 AGENT = Agent(name="helper", model="scripted")
 
@@ -49,6 +53,26 @@ async def test_a_log_imported_under_another_id_runs_under_it_once_adopted() -> N
         assert isinstance(part, TextPart)
         assert "More." in part.text.text
         assert [header.chat for header in await engine.list_chats()] == ["second"]
+
+
+async def test_what_was_imported_under_another_id_is_exported_as_the_log_it_is() -> None:
+    data = await a_log()
+    async with Engine("memory://", [AGENT]) as engine:
+        await engine.import_log(data, as_id="second")
+        assert await engine.export_log("second") == data
+
+
+async def test_a_header_whose_control_cannot_be_read_is_a_finding_and_keeps_no_log_in() -> None:
+    data = await a_log()
+    async with Engine("memory://", [AGENT], worker=False) as engine:
+        for chat in ("one", "two", "three"):
+            await engine.import_log(data, as_id=chat)
+        assert isinstance(engine.store, MemoryStore)
+        kept = engine.store._chats[ChatId("two")]
+        kept.header = replace(kept.header, control=b"damaged")
+        found = {verdict.chat: [f.check for f in verdict.findings] async for verdict in verify_all(engine.store)}
+        assert found == {"one": [], "two": ["header"], "three": []}
+        assert await engine.export_log("two") == data
 
 
 async def test_a_log_that_was_changed_is_refused() -> None:

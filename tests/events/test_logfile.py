@@ -22,7 +22,7 @@ from tests.events.strategies import DRAFTS, EVENTS
 CHAT = ChatId("chat-1")
 SAMPLE = log_of(
     [
-        ChatCreated(chat="chat-1", owner="user-1", agent="assistant", release="0.1.0"),
+        ChatCreated(chat="chat-1", owner="user-1", agent="assistant", release="0.1.0", flags=(1, 2)),
         MessageSent(added=(text('line\u2028 and \x00 and \x85 and "quotes" and 😀'),)),
         TitleChanged(title=Content("x" * 100)),
         ChatArchived(),
@@ -111,6 +111,29 @@ def test_an_event_line_alone() -> None:
 def test_a_wrong_first_line(first: bytes, why: str) -> None:
     error = refused([first, *written()[1:]])
     assert (error.line, why in error.why) == (1, True), error
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (b'"chat":"chat-1"', b'"chat":"chat-2"', "the header's chat is 'chat-2', the first event's 'chat-1'"),
+        (b'"flags":[1,2]', b'"flags":[99]', "the header's flags are [99], the chat's [1, 2]"),
+        (b'"release":', b'"chat":"chat-1","release":', "the key 'chat' stands twice in its object"),
+    ],
+)
+def test_a_header_that_says_what_the_log_does_not(before: bytes, after: bytes, why: str) -> None:
+    lines = written()
+    error = refused([lines[0].replace(before, after), *lines[1:]])
+    assert (error.line, why in error.why) == (1, True), error
+
+
+def test_a_key_that_stands_twice_in_a_line() -> None:
+    lines = written(packed=True)
+    for at, key, more in ((2, b'"version":', b"2"), (2, b'"kind":', b'"user"'), (5, b'"value":', b'"x"')):
+        assert key in lines[at]
+        error = refused([*lines[:at], lines[at].replace(key, key + more + b"," + key), *lines[at + 1 :]])
+        assert error.line == at + 1
+        assert "stands twice in its object" in error.why
 
 
 def test_an_empty_file() -> None:
