@@ -17,12 +17,8 @@ from events.values import encode_json, repair_value
 from generation.budget import truncate
 from generation.tools.contract import ToolOutput
 
-REPAIRED_LIMIT: Final = 100
-"""How many repaired paths a result lists; a last entry says how many there are beside."""
-
-_PATH_BUDGET: Final = 1000
 _REASON_BUDGET: Final = 1000
-"""Bytes of one repaired path (keys may be long), and of the reason why a result cannot be recorded."""
+"""Bytes that say why a result cannot be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class CallResult:
             output=Content(self.answer.output),
             started_at=self.started_at,
             ended_at=self.ended_at,
-            repaired=_bounded(self.answer.repaired),
+            repaired=self.answer.repaired,
         )
 
 
@@ -100,12 +96,6 @@ def exception_answer(error: BaseException, budget: int) -> Answer:
     """Return what the model is told of an exception: its type and text, no traceback."""
     text = _text_of(error)
     return error_answer(f"{type(error).__name__}: {text}" if text else type(error).__name__, budget)
-
-
-def _bounded(paths: tuple[str, ...]) -> tuple[str, ...]:
-    rest = len(paths) - REPAIRED_LIMIT
-    kept = tuple(truncate(path, _PATH_BUDGET) for path in paths[:REPAIRED_LIMIT])
-    return (*kept, f"... and {rest} more") if rest > 0 else kept
 
 
 def _text_of(error: BaseException) -> str:

@@ -37,7 +37,7 @@ from tests.races.kit import (
     until,
 )
 
-SMALL = Sizes(event_bytes=6000)
+SMALL = Sizes(message_bytes=15000)
 """A tool's long result is over it, all else is under it."""
 
 

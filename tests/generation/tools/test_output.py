@@ -15,7 +15,6 @@ from events.content import Content
 from events.ids import CallKey
 from generation.tools.contract import ToolOutput
 from generation.tools.output import (
-    REPAIRED_LIMIT,
     Answer,
     CallResult,
     answer_of,
@@ -148,21 +147,6 @@ def test_part() -> None:
     part = result.part()
     assert part.output == Content("o")
     assert (part.call, part.is_error, part.started_at, part.ended_at, part.repaired) == ("1.0.0", True, 1, 2, ("$",))
-
-
-@pytest.mark.parametrize("many", [REPAIRED_LIMIT, REPAIRED_LIMIT + 7])
-def test_repaired_paths_are_bounded(many: int) -> None:
-    result = CallResult(key=CallKey("2.0.0"), name="t", answer=answer_of([float("nan")] * many, 10**6))
-    assert len(result.answer.repaired) == many
-    kept = result.part().repaired
-    assert kept[:REPAIRED_LIMIT] == result.answer.repaired[:REPAIRED_LIMIT]
-    assert kept[REPAIRED_LIMIT:] == (() if many == REPAIRED_LIMIT else ("... and 7 more",))
-
-
-def test_a_long_repaired_path_is_cut() -> None:
-    result = CallResult(key=CallKey("2.0.0"), name="t", answer=Answer("x", repaired=("$." + "k" * 10**6,)))
-    [path] = result.part().repaired
-    assert len(path.encode()) <= 1000
 
 
 def test_what_cannot_be_recorded_is_an_error_that_says_so() -> None:
