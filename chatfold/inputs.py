@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from events.content import Content
 from events.errors import InvalidValue
 from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
-from events.parts import PARTS, Part, TextPart
+from events.parts import PARTS, ContextFilePart, FilePart, FileReferencePart, Part, SourcePart, TextPart
 from events.records import ApprovalAnswer, Budget, BudgetAnswer
 from events.values import check_value, parse_json_strict
 
@@ -29,6 +29,16 @@ ResultsInput: TypeAlias = Mapping[str, Any] | Mapping[CallKey, Any] | Sequence[S
 
 The outputs are ``Any`` to type checkers: a ``dict[str, str]`` is JSON, and yet no ``dict[str, Json]`` to them.
 """
+
+
+_TEXTS: Final[Mapping[type, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    TextPart: (("text",), ()),
+    FilePart: (("data",), ("name",)),
+    FileReferencePart: (("name", "text"), ()),
+    SourcePart: (("url",), ("title",)),
+    ContextFilePart: (("path", "text"), ("directory",)),
+}
+"""Which contents of a part hold texts: those that it must have, and those that it may have."""
 
 
 def message_of(given: MessageInput, role: Role = "user", author: str | None = None) -> Message:
@@ -57,9 +67,23 @@ def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
         path = f"$.message[{place}]"
         if not isinstance(part, PARTS):
             raise InvalidValue(path, f"a part is one of chatfold's parts, not {type(part).__name__}")
-        if isinstance(part, TextPart):
-            checked_kind(part.text, Content, f"{path}.text", "a Content")
+        _check_texts(part, path)
+        if isinstance(part, TextPart) and part.text.available and not part.text.text.strip():
+            raise InvalidValue(f"{path}.text", "the text is blank")
     return cast("tuple[Part, ...]", tuple(given))
+
+
+def _check_texts(part: object, path: str) -> None:
+    """Refuse a part in which something else stands where a text belongs."""
+    always, perhaps = _TEXTS.get(type(part), ((), ()))
+    for name in (*always, *perhaps):
+        value = getattr(part, name)
+        if value is None and name in perhaps:
+            continue
+        content = checked_kind(value, Content, f"{path}.{name}", "a Content that holds a text")
+        if content.available and not isinstance(content.value, str):
+            found = type(content.value).__name__
+            raise InvalidValue(f"{path}.{name}", f"must be a Content that holds a text, not {found}")
 
 
 def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None = None) -> QueuedMessage:

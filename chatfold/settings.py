@@ -15,6 +15,8 @@ from generation.errors import InvalidBaseUrl
 from generation.providers.base_url import check_base_url
 from generation.runtime import WorkerSettings
 
+_DAY: Final = 86_400
+
 CONFIG: Final = "CHATFOLD_CONFIG"
 """The environment variable that names the TOML file."""
 
@@ -36,21 +38,31 @@ class Settings(BaseSettings):
     db: Annotated[
         str | None, Field(description="Store URL of the command line; without it a file in the user's data folder.")
     ] = None
-    capacity: Annotated[int, Field(ge=1, description="Chats that one worker runs at once.")] = 100
-    lease: Annotated[float, Field(gt=0, description="How long a worker's lease lasts without a heartbeat.")] = 15.0
-    poll: Annotated[float, Field(gt=0, description="How often a worker looks for due chats where no hint came.")] = 1.0
+    capacity: Annotated[int, Field(ge=1, le=100_000, description="Chats that one worker runs at once.")] = 100
+    lease: Annotated[
+        float, Field(gt=0, le=_DAY, description="How long a worker's lease lasts without a heartbeat.")
+    ] = 15.0
+    poll: Annotated[
+        float, Field(gt=0, le=_DAY, description="How often a worker looks for due chats where no hint came.")
+    ] = 1.0
     grace: Annotated[
-        float, Field(ge=0, description="How long an interruption or a release waits for running tools.")
+        float, Field(ge=0, le=_DAY, description="How long an interruption or a release waits for running tools.")
     ] = 5.0
-    first_part_timeout: Annotated[float, Field(gt=0, description="How long a model may take to its first part.")] = 60.0
-    silence_timeout: Annotated[float, Field(gt=0, description="How long a model may be silent after that.")] = 600.0
+    first_part_timeout: Annotated[
+        float, Field(gt=0, le=_DAY, description="How long a model may take to its first part.")
+    ] = 60.0
+    silence_timeout: Annotated[
+        float, Field(gt=0, le=_DAY, description="How long a model may be silent after that.")
+    ] = 600.0
     model_retry_unit: Annotated[
         float,
         Field(
-            gt=0, description="What stands for one second in the waits (1, 2, 4 ... 60) before a model call is retried."
+            gt=0,
+            le=3_600,
+            description="What stands for one second in the waits (1, 2, 4 ... 60) before a model call is retried.",
         ),
     ] = 1.0
-    queue_limit: Annotated[int, Field(ge=0, description="Messages that a chat's queue holds.")] = 20
+    queue_limit: Annotated[int, Field(ge=0, le=10_000, description="Messages that a chat's queue holds.")] = 20
     base_url: Annotated[
         str | None,
         Field(description="Where the built-in model providers reach their service; None: each one's own default."),

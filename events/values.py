@@ -23,11 +23,6 @@ INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 """Integers from ``INT_MIN`` to ``INT_MAX`` fit into 64 bits, signed or unsigned."""
 
-MAX_REPAIRED: Final = 100
-"""Most paths that are listed of one value's repairs: the list is a fact, and must not crowd the event."""
-
-_MAX_PATH: Final = 300
-
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -166,23 +161,14 @@ def repair_value(value: object, limits: Limits = DEFAULT_LIMITS) -> tuple[Json, 
     text, keys that are no text their ``str``, and what lies deeper than the limit its JSON text.
 
     Returns:
-        The value, and the JSON paths of what was changed: at most ``MAX_REPAIRED``, and ``$`` in place of a path that
-        is very long and, as the last, of all further ones. Where two keys of an object become equal the last one wins,
+        The value, and the JSON paths of what was changed. Where two keys of an object become equal the last one wins,
         and its path is listed.
 
     Raises:
         InvalidValue: A type that JSON does not have.
     """
     paths: list[str] = []
-    repaired = _repair(value, "$", limits.depth, paths)
-    return repaired, _bounded(paths)
-
-
-def _bounded(paths: list[str]) -> tuple[str, ...]:
-    shown = dict.fromkeys(path if len(path) <= _MAX_PATH else "$" for path in paths)
-    if len(shown) <= MAX_REPAIRED:
-        return tuple(shown)
-    return (*[path for path in shown if path != "$"][: MAX_REPAIRED - 1], "$")
+    return _repair(value, "$", limits.depth, paths), tuple(paths)
 
 
 def _repair(value: object, path: str, depth: int, paths: list[str]) -> Json:

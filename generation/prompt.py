@@ -137,13 +137,17 @@ def _assistant(item: TranscriptMessage, results: dict[CallKey, ToolResultPart], 
     own: list[PromptPart] = []
     answers: list[PromptPart] = []
     pending: dict[CallKey, tuple[str, str]] = {}
-    places = {id(part): index for index, part in enumerate(message.parts)}
+    given: dict[CallKey, int] = {}
+    for index, part in enumerate(message.parts):
+        if isinstance(part, ToolResultPart):
+            given.setdefault(part.call, index)
     for index, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
             key = call_key(item.id, index)
             result = results.get(key)
             if part.runner == "provider":
-                if result is None or places.get(id(result), -1) < index:
+                place = given.get(key, -1)
+                if place < index or message.parts[place] is not result:
                     continue  # it does not stand after the call in this message, where the provider put it
                 pending[key] = (ids.assign(key, part.provider_call_id), part.name)
                 own.append(call_part(part, pending[key][0]))

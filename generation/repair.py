@@ -19,6 +19,9 @@ from events.values import DEFAULT_LIMITS, DeltaJoiner, repair_value
 MAX_SHORT: Final = 1000
 """Characters of a name or an id that are kept."""
 
+MAX_REPAIRED: Final = 100
+"""Most paths that are listed of one value's repairs: the list is a fact, and must not crowd the event."""
+
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -41,12 +44,21 @@ def short_text(text: str) -> tuple[str, bool]:
 def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
     """Return a value made storable, and the JSON paths of what was changed.
 
+    Paths are at most ``MAX_REPAIRED``; the value's own stands for one that is very long and, as the last, for the rest.
+
     Args:
         value: What a model gave.
         path: The JSON path of the value.
     """
     storable, paths = repair_value(value)
-    return storable, tuple(path + inner[1:] for inner in paths)
+    return storable, tuple(path + inner[1:] for inner in _bounded(paths))
+
+
+def _bounded(paths: tuple[str, ...]) -> tuple[str, ...]:
+    shown = dict.fromkeys(inner if len(inner) <= MAX_SHORT else "$" for inner in paths)
+    if len(shown) <= MAX_REPAIRED:
+        return tuple(shown)
+    return (*[inner for inner in shown if inner != "$"][: MAX_REPAIRED - 1], "$")
 
 
 MAX_TOKENS: Final = 2**40

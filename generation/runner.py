@@ -30,6 +30,7 @@ from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.runtime import Runtime
 from generation.tools.output import unrecordable
 from store.append import Plan
+from store.contract import Header
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
 from store.loading import LoadedChat, read_recorded
 from store.log import get_logger
@@ -201,7 +202,7 @@ class ChatRunner:
             self._hinted.clear()
             header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
             try:
-                cause = Cause.LEASE_LOST if header is None else self._cause(decode_control(header.header.control), task)
+                cause = Cause.LEASE_LOST if header is None else self._cause(self._control(header.header), task)
             except EventsError as error:
                 # What was written over the header is no reason to drop an answer: the next append writes it anew.
                 self._log.error("header_not_readable", error=str(error))
@@ -209,6 +210,13 @@ class ChatRunner:
             if cause is not None:
                 self._lost = self._lost or cause is Cause.LEASE_LOST
                 scope.cancel(cause)
+
+    def _control(self, header: Header) -> Control:
+        """Return a header's control; most hints tell of appends of this runner, whose control it has at hand."""
+        loaded = self._loaded
+        if loaded is not None and loaded.header.digest == header.digest:
+            return loaded.state.control
+        return decode_control(header.control)
 
     def _cause(self, control: Control, task: Task) -> Cause | None:
         if not self._hold.holds(control):

@@ -50,6 +50,8 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
             yield f"at least {bound.ge}"
         elif hasattr(bound, "gt"):
             yield f"above {bound.gt}"
+        elif hasattr(bound, "le"):
+            yield f"at most {bound.le}"
 
 
 def _toml(name: str, field: FieldInfo) -> str:

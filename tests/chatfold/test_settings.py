@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_a_value_out_of_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHATFOLD_CAPACITY", "0")
     with pytest.raises(ValidationError, match="capacity"):
         Settings()
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e13, 10**30, -1])
+@pytest.mark.parametrize(
+    "name",
+    ["capacity", "lease", "poll", "grace", "first_part_timeout", "silence_timeout", "model_retry_unit", "queue_limit"],
+)
+def test_every_number_has_its_bounds(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Settings.model_validate({name: value})
 
 
 def test_worker_settings_take_every_time_of_the_same_name() -> None:

@@ -15,7 +15,6 @@ from events.errors import InvalidValue
 from events.values import (
     INT_MAX,
     INT_MIN,
-    MAX_REPAIRED,
     DeltaJoiner,
     Limits,
     check_value,
@@ -173,12 +172,3 @@ def test_strict_parsing_reports_what_an_easy_parser_hides(text: str, path: str, 
 @given(JSON)
 def test_strict_parsing_gives_what_was_written(value: Any) -> None:
     assert parse_json_strict(json.dumps(value)) == value
-
-
-def test_the_list_of_repairs_is_bounded() -> None:
-    nan = float("nan")
-    assert len(repair_value([nan] * MAX_REPAIRED)[1]) == MAX_REPAIRED
-    repaired, paths = repair_value([nan] * 200_000)
-    assert repaired == [None] * 200_000
-    assert paths == (*(f"$[{place}]" for place in range(MAX_REPAIRED - 1)), "$")
-    assert repair_value({"k" * 10_000: [nan, nan], "a": nan})[1] == ("$", "$.a")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from events.content import Json
 from events.values import DeltaJoiner
-from generation.repair import parse_object, repaired_arguments, repaired_value, whole_text
+from generation.repair import MAX_REPAIRED, parse_object, repaired_arguments, repaired_value, whole_text
 
 CODE_UNITS = st.text(st.characters(min_codepoint=0xD7F0, max_codepoint=0xE00F), max_size=8) | st.text(max_size=4)
 
@@ -91,3 +91,12 @@ def test_parse_object(text: str, parsed: object) -> None:
 )
 def test_repaired_arguments(text: str, repaired: str, paths: tuple[str, ...]) -> None:
     assert repaired_arguments(text, "$.arguments") == (repaired, paths)
+
+
+def test_the_list_of_repairs_is_bounded() -> None:
+    nan = float("nan")
+    assert len(repaired_value([nan] * MAX_REPAIRED, "$.v")[1]) == MAX_REPAIRED
+    repaired, paths = repaired_value([nan] * 200_000, "$.v")
+    assert repaired == [None] * 200_000
+    assert paths == (*(f"$.v[{place}]" for place in range(MAX_REPAIRED - 1)), "$.v")
+    assert repaired_value({"k" * 10_000: [nan, nan], "a": nan}, "$.v")[1] == ("$.v", "$.v.a")

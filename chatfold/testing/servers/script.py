@@ -11,11 +11,13 @@ before the first chunk; a position beyond the last chunk is right after it, befo
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from chatfold.testing.servers.signals import Gate
 
 __all__ = ["Answer", "Drop", "Fail", "Part", "Reasoning", "Refusal", "Reply", "Stop", "Text", "ToolCall", "Usage"]
+
+_WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
 Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter"]
 
@@ -108,6 +110,16 @@ class Fail:
     """Seconds before the answer."""
     gate: Gate | None = None
     """The server waits here before it answers."""
+
+    def __post_init__(self) -> None:
+        """Refuse a status whose response has no body to say the error in.
+
+        Raises:
+            ValueError: The status is none of HTTP, of a provisional response, or 204, 205 or 304.
+        """
+        if type(self.status) is not int or not 200 <= self.status <= 599 or self.status in _WITHOUT_BODY:
+            message = f"a failure has an HTTP status from 200 to 599 whose response has a body, not {self.status!r}"
+            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
