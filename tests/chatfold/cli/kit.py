@@ -161,11 +161,19 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 
-    def end(self) -> int:
-        """Read to the end; return the exit code."""
+    def end(self, again: str = "") -> int:
+        """Read to the end; return the exit code.
+
+        Args:
+            again: Keys to press once more whenever nothing comes for a while. As a user does with Ctrl-C at a prompt: a
+                signal that arrives between the prompt and the wait for a key is noticed with the next key only.
+        """
         deadline = time.monotonic() + PATIENCE
-        while self._read(deadline):
-            continue
+        while True:
+            if again and not select.select([self._terminal], [], [], 2.0)[0] and time.monotonic() < deadline:
+                self.type(again)
+            elif not self._read(deadline):
+                break
         os.close(self._terminal)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 

@@ -191,7 +191,7 @@ def test_ctrl_c_at_the_prompt_leaves(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, ["chat"])
     terminal.until("> ")
     terminal.type("\x03")
-    assert terminal.end() == 130
+    assert terminal.end(again="\x03") == 130
     assert "Traceback" not in terminal.shown
 
 
