@@ -24,7 +24,8 @@ from chatstate import commands as c
 from chatstate.classify import classify
 from chatstate.errors import ChatNotFound, TransitionNotAllowed
 from chatstate.fork import plan_imports
-from events.records import Origin
+from events.content import Content
+from events.records import ErrorInfo, Origin
 from events.replay import state_at
 from store.loading import load_chat, read_recorded
 
@@ -97,6 +98,19 @@ class ChatKeeping(Commanding):
     async def adopt(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """Take over an imported chat: from now on it runs here."""
         return await self._command(chat, c.Adopt(), command_id)
+
+    async def reconcile(self, chat: str, *, command_id: str | None = None) -> Receipt:
+        """Lead a chat out of a combination that must not be (InvalidState): its open calls are answered, it fails.
+
+        From there on its user decides, as after any failed turn.
+
+        Raises:
+            TransitionNotAllowed: The chat is sound.
+        """
+        error = ErrorInfo(
+            kind="reconciled", message=Content("The chat was in a state that must not be. Resume it to go on.")
+        )
+        return await self._command(chat, c.Reconcile(error=error), command_id)
 
     async def delete(self, chat: str) -> None:
         """Delete a chat that waits, failed or is archived, or a foreign one.
