@@ -107,6 +107,7 @@ ON_A_CHAT: Final[dict[str, tuple[Any, ...]]] = {
     "set_retention": (None,),
     "erase": (["1.0"],),
     "adopt": (),
+    "reconcile": (),
     "fork": (),
 }
 READS: Final = ("delete", "state", "events", "queue", "settled", "export_log")
