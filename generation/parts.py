@@ -268,14 +268,14 @@ class Subscription:
         while True:
             if self._dropped:
                 raise SubscriberTooSlow(f"live parts of chat {self._key.chat} were not taken in time")
-            if (taken := self.take_nowait()) is not None:
+            if (taken := self._take_next()) is not None:
                 return taken
             if self._episode.closed_at is not None:
                 raise StopAsyncIteration
             self._awake.clear()
             await self._awake.wait()
 
-    def take_nowait(self) -> SequencedPart | None:
+    def _take_next(self) -> SequencedPart | None:
         """Return the next part if it is there; None where it would have to be waited for, or there is none any more."""
         parts = self._episode.parts
         if self._dropped or self._taken >= len(parts):
