@@ -208,7 +208,7 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
         """
         known = checked_chat(chat)
-        async with self._store.subscribe() as hints:
+        async with self._store.hints() as hints:
             while True:
                 loaded = await load_chat(self._store, known, transcript=False)
                 if loaded is None:

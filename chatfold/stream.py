@@ -92,7 +92,7 @@ class ChatStream:
         Raises:
             ChatNotFound: There is no such chat.
         """
-        async with self._store.subscribe() as hints:
+        async with self._store.hints() as hints:
             listener = asyncio.create_task(self._listen(hints))
             try:
                 async with aclosing(self._follow()) as items:

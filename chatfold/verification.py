@@ -183,7 +183,7 @@ def _said(error: Exception) -> str:
 _UNSOUND: Final = (EventsError, LookupError, ValueError, TypeError, AttributeError)
 """What folding may raise where events are well formed one by one and make no sense together."""
 
-_NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "reader_level"})
+_NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "listed_at", "reader_level"})
 
 
 def _check_header(

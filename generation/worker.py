@@ -323,7 +323,7 @@ class Worker:
     async def _listen(self, listening: asyncio.Future[None]) -> None:
         while True:
             try:
-                async with self._runtime.journal.store.subscribe() as hints:
+                async with self._runtime.journal.store.hints() as hints:
                     if not listening.done():
                         listening.set_result(None)
                     async for hint in hints:

@@ -26,7 +26,7 @@ from chatstate.errors import (
 )
 from events.codec import Encoded, encode
 from events.contentlist import erase_items
-from events.control import decode_control, encode_control
+from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
 from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
@@ -298,7 +298,15 @@ class Journal:
         before = loaded.header if loaded is not None else None
         title = _title(before, run.recorded)
         level = before.reader_level if before is not None else READER_LEVEL
-        header = header_of(run.state, digest, chat=chat, title=title, foreign=run.foreign, reader_level=level)
+        header = header_of(
+            run.state,
+            digest,
+            chat=chat,
+            title=title,
+            foreign=run.foreign,
+            reader_level=level,
+            listed_at=_listed_at(before, run.state.control),
+        )
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
@@ -351,11 +359,13 @@ def header_of(
     title: str | None,
     foreign: bool,
     reader_level: int = READER_LEVEL,
+    listed_at: int | None = None,
 ) -> Header:
     """Return the header row that belongs to ``state``: what is not given is derived from the fold.
 
     ``chat`` is the id that the chat has here: a log that was imported under another one says its first id for ever.
-    ``reader_level`` is the one that the chat had: it is never lowered.
+    ``reader_level`` is the one that the chat had: it is never lowered. ``listed_at``: see :class:`Header`; None where
+    it is not known how the chat came to its status.
     """
     control = state.control
     due = control.action.deadline if control.action is not None else control.not_before
@@ -375,6 +385,8 @@ def header_of(
         due_at=due,
         created_at=control.created_at,
         updated_at=control.updated_at,
+        listed_at=control.updated_at if listed_at is None else listed_at,
+        attempt=control.running.attempt if control.running is not None else None,
         control=encode_control(control),
         digest=digest,
         title=title,
@@ -384,6 +396,11 @@ def header_of(
         foreign=foreign,
         reader_level=max(reader_level, READER_LEVEL),
     )
+
+
+def _listed_at(before: Header | None, control: Control) -> int:
+    runs_on = before is not None and before.status == control.status == "running"
+    return before.listed_at if before is not None and runs_on else control.updated_at
 
 
 def _reads_whole(control: bytes) -> bool:

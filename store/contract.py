@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, Self, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -32,8 +32,10 @@ class Header(Struct, frozen=True, kw_only=True):
     """The header row of a chat: control as bytes, and the columns that queries need, all derived from the fold.
 
     ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires;
-    None in other statuses. ``digest`` is the chain's value at ``version``. ``foreign``: never acquired, no deadline
-    fires. ``reader_level``: the lowest release level that may run the chat.
+    None in other statuses. ``attempt``: the attempt that runs, if one does. ``digest`` is the chain's value at
+    ``version``. ``foreign``: never acquired, no deadline fires. ``reader_level``: the lowest release level that may run
+    the chat. ``listed_at`` is what lists are ordered by: ``updated_at``, but while a chat runs it stays as it was when
+    the chat began to, so that the steps of a turn move no index.
     """
 
     chat: ChatId
@@ -51,8 +53,10 @@ class Header(Struct, frozen=True, kw_only=True):
     due_at: int | None
     created_at: int
     updated_at: int
+    listed_at: int
     control: bytes
     digest: bytes
+    attempt: int | None = None
     title: str | None = None
     labels: dict[str, str] = {}
     parent: ChatId | None = None
@@ -79,9 +83,11 @@ class NewEvent(Struct, frozen=True, kw_only=True):
 class Append(Struct, frozen=True, kw_only=True):
     """One atomic write to one chat.
 
-    ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes. ``erased`` maps versions to the
-    content bytes that replace theirs. ``expected_version`` 0 creates the chat. ``events`` have consecutive versions
-    from ``expected_version + 1``.
+    ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes: every blob that the events refer to.
+    ``erased`` maps versions to the content bytes that replace theirs; all segments of the chat go with them, and of
+    ``unused_blobs`` (blobs that no event of the chat refers to any more) those that no other chat uses.
+    ``drop_partials``: the append ends an attempt, so the chat's partials go. ``expected_version`` 0 creates the chat.
+    ``events`` have consecutive versions from ``expected_version + 1``.
     """
 
     chat: ChatId
@@ -90,6 +96,8 @@ class Append(Struct, frozen=True, kw_only=True):
     events: tuple[NewEvent, ...]
     blobs: Mapping[str, bytes] = {}
     erased: Mapping[int, bytes] = {}
+    unused_blobs: frozenset[str] = frozenset()
+    drop_partials: bool = False
 
 
 class Appended(Struct, frozen=True):
@@ -138,10 +146,66 @@ class DueChat(Struct, frozen=True):
 
 
 class Heartbeat(Struct, frozen=True):
-    """Outcome of a heartbeat: database time, and whether the lease was still fresh and is renewed."""
+    """Outcome of a heartbeat: database time, whether the lease was still fresh and is renewed, and who else is alive.
+
+    ``peers``: all workers whose lease lives, this one among them if it was renewed, sorted.
+    """
 
     now: int
     renewed: bool
+    peers: tuple[WorkerId, ...] = ()
+
+
+class PartialChunk(Struct, frozen=True, kw_only=True):
+    """A piece of an answer that is not committed yet: number ``n`` (from 0) of one attempt on one history.
+
+    ``epoch`` is that of the holder who writes it.
+    """
+
+    chat: ChatId
+    epoch: int
+    history_version: int
+    attempt: int
+    n: int
+    data: bytes
+
+
+class Segment(Struct, frozen=True, kw_only=True):
+    """A piece of a transcript as it stood at ``last_version``: a cache, written once, made from the log.
+
+    It holds ``count`` messages from position ``start`` of history on, and continues the segment whose ``last_version``
+    is ``first_version`` - 1 (the first one of a chain begins at version 1, with ``start`` 0). ``schema`` says how
+    ``data`` is to be read; ``digest`` is the log's chain at ``last_version``. What is in ``data`` is
+    ``store.segments``' matter.
+    """
+
+    chat: ChatId
+    first_version: int
+    last_version: int
+    start: int
+    count: int
+    schema: int
+    digest: bytes
+    data: bytes
+
+
+class FeedPosition(NamedTuple):
+    """A place in the feed of all chats' events: the transaction, and the event within all of the database's."""
+
+    tx: int
+    position: int
+
+
+FEED_START: Final = FeedPosition(0, 0)
+"""Before the first event."""
+
+
+class FeedEvent(Struct, frozen=True):
+    """An event of some chat, and its place in the feed."""
+
+    position: FeedPosition
+    chat: ChatId
+    stored: StoredEvent
 
 
 class Hint(Struct, frozen=True):
@@ -153,9 +217,9 @@ class Hint(Struct, frozen=True):
 
 
 class ChatQuery(Struct, frozen=True, kw_only=True):
-    """Which chats to list, newest ``updated_at`` first, then by id.
+    """Which chats to list, newest ``listed_at`` first, then by id.
 
-    ``before`` is the (updated_at, chat) of the last row seen.
+    ``before`` is the (listed_at, chat) of the last row seen.
     """
 
     owner: str | None = None
@@ -184,7 +248,7 @@ class ChatQuery(Struct, frozen=True, kw_only=True):
         if self.before is not None:
             seen = tuple(self.before)
             fits = len(seen) == 2 and type(seen[0]) is int and 0 <= seen[0] < 2**63 and isinstance(seen[1], str)
-            _check_field("before", "(updated_at, chat) of the last row seen", fits)
+            _check_field("before", "(listed_at, chat) of the last row seen", fits)
 
 
 def _check_field(field: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
@@ -270,7 +334,10 @@ class Store(Protocol):
         ...
 
     async def delete(self, chat: ChatId, expected_version: int) -> bool:
-        """Delete a chat's rows and leave a tombstone with its last digest; False on another version."""
+        """Delete a chat's rows and leave a tombstone with its last digest; False on another version.
+
+        Segments and partials go too, and its blobs, but for those that other chats use. A hint follows.
+        """
         ...
 
     async def tombstone(self, chat: ChatId) -> bytes | None:
@@ -298,6 +365,7 @@ class Store(Protocol):
     ) -> Sequence[DueChat]:
         """Return at most ``limit`` chats that want a worker now, oldest due first, none of ``exclude``.
 
+        Owners are served in turn: each one's oldest chat before anybody's second.
         Interruptions (a running, interrupting chat with a dead holder) come first; expiries and takeovers of any agent
         named; foreign chats and chats above ``reader_level`` never. Those that another process is writing to may be
         passed over. A pending chat without ``due_at`` wants one whatever its times say: the clock may have been put
@@ -305,6 +373,72 @@ class Store(Protocol):
         """
         ...
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+        """Keep pieces of answers under way, of any number of chats, best effort.
+
+        Only those whose chat's header still shows their epoch, history and attempt are kept: the others are dropped
+        without a word, and so may be those of a chat that is being written to at this moment. A chunk that is there
+        already stays as it is.
+        """
+        ...
+
+    async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
+        """Return what is kept of answers of ``chat``, by history, attempt and number."""
+        ...
+
+    async def read_segments(self, chat: ChatId, *, data: bool = True) -> Sequence[Segment]:
+        """Return the segments of ``chat`` by ``last_version``; with empty ``data`` on request."""
+        ...
+
+    async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
+        """Write a segment, in place of others that history has left behind; repeating it changes nothing.
+
+        Returns:
+            Whether it was written; not where the chat is gone, where content was erased since ``last_version``, or
+            where the chat is being written to at this moment.
+        """
+        ...
+
+    async def drop_segments(self, chat: ChatId) -> None:
+        """Delete all segments of ``chat``: the log has all that they hold."""
+        ...
+
+    async def rebuild_header(self, header: Header) -> bool:
+        """Write ``header`` in place of whatever its row holds, for repair.
+
+        Returns:
+            Whether it was written; not where the log of the chat does not end at ``header.version``.
+        """
+        ...
+
+    async def collect_blobs(self) -> int:
+        """Delete blobs that no chat uses, such as a process that died may have left; return how many."""
+        ...
+
+    async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
+        """Return the next events of all chats behind ``after``, at most about ``limit``, in the feed's order.
+
+        Only events are returned before which none can appear any more: a transaction that is still under way holds back
+        those that came after it began. Events of one chat come in the order of their versions. The events of one append
+        come together.
+        """
+        ...
+
+    async def feed_end(self) -> FeedPosition:
+        """Return a position behind all events that were committed before this call was made and none that come after.
+
+        Transactions under way may delay it, as they delay the feed.
+        """
+        ...
+
+    def subscribe(self, *, after: FeedPosition = FEED_START) -> AbstractAsyncContextManager[AsyncIterator[FeedEvent]]:
+        """Return the events of all chats behind ``after``, and then all that come, each once and in the feed's order.
+
+        Whoever keeps the position of the last event that it took, together with what it made of it, sees each committed
+        event exactly once, also when many writers commit out of order, and after restarts.
+        """
+        ...
+
+    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         """Return a subscription to hints of all processes, from the moment it is entered."""
         ...

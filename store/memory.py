@@ -3,10 +3,12 @@
 Nothing here awaits between reading and writing, so every call is atomic on its event loop.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import msgspec
 
@@ -14,6 +16,7 @@ from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store.clock import Clock, wall_clock
 from store.contract import (
+    FEED_START,
     Append,
     Appended,
     AppendResult,
@@ -22,15 +25,21 @@ from store.contract import (
     Conflict,
     DueChat,
     DuplicateCommand,
+    FeedEvent,
+    FeedPosition,
     Header,
     Heartbeat,
+    Hint,
     LoadedHeader,
     NewEvent,
+    PartialChunk,
+    Segment,
 )
 from store.errors import StoreUnavailable
+from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
-from store.rules import check_append, check_import, hint_of, new_commands, ready_at
+from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
 
 
 class _Chat:
@@ -40,6 +49,8 @@ class _Chat:
         self.header: Header
         self.events: list[StoredEvent] = []
         self.commands: dict[CommandId, tuple[int, bytes | None]] = {}
+        self.partials: dict[tuple[int, int, int], PartialChunk] = {}
+        self.segments: dict[tuple[int, int], Segment] = {}
 
     def add(self, header: Header, events: Iterable[NewEvent]) -> None:
         self.header = header
@@ -49,8 +60,9 @@ class _Chat:
             if envelope.index == 0:
                 self.commands[envelope.command] = (envelope.version, new.fingerprint)
 
-    def erase(self, version: int, content: bytes) -> None:
+    def erase(self, version: int, content: bytes) -> StoredEvent:
         self.events[version - 1] = msgspec.structs.replace(self.events[version - 1], content=content)
+        return self.events[version - 1]
 
 
 class MemoryStore(Reentrant):
@@ -66,6 +78,9 @@ class MemoryStore(Reentrant):
         self._bus = Bus()
         self._chats: dict[ChatId, _Chat] = {}
         self._blobs: dict[str, bytes] = {}
+        self._uses: dict[str, set[ChatId]] = {}
+        self._feed: list[FeedEvent] = []
+        self._feed_end = FEED_START
         self._tombstones: dict[ChatId, tuple[bytes, int]] = {}
         self._leases: dict[WorkerId, int] = {}
         self._accepting = False
@@ -113,7 +128,16 @@ class MemoryStore(Reentrant):
         version = self._version(append.chat, creates=append.expected_version == 0)
         if version != append.expected_version:
             return Conflict(version)
-        self._write(append.header, append.events, append.blobs, append.erased)
+        self._write(append.header, append.events, append.blobs)
+        for version, content in append.erased.items():
+            self._erase(append.chat, version, content)
+        if append.erased:
+            self._chats[append.chat].segments.clear()
+        for digest in append.unused_blobs:
+            self._release(append.chat, digest)
+        if append.drop_partials:
+            self._chats[append.chat].partials.clear()
+        self._bus.publish([hint_of(append.header, self._clock())])
         return Appended()
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
@@ -122,7 +146,8 @@ class MemoryStore(Reentrant):
         check_import(header, events)
         if self._version(header.chat, creates=True):
             return False
-        self._write(header, events, blobs, {})
+        self._write(header, events, blobs)
+        self._bus.publish([hint_of(header, self._clock())])
         return True
 
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
@@ -160,6 +185,10 @@ class MemoryStore(Reentrant):
             return False
         del self._chats[chat]
         self._tombstones[chat] = (kept.header.digest, kept.header.version)
+        self._feed = [event for event in self._feed if event.chat != chat]
+        for digest in [digest for digest, users in self._uses.items() if chat in users]:
+            self._release(chat, digest)
+        self._bus.publish([Hint(chat, expected_version + 1, due=False)])
         return True
 
     async def tombstone(self, chat: ChatId) -> bytes | None:
@@ -175,7 +204,7 @@ class MemoryStore(Reentrant):
         renewed = self._alive(worker, now) or (start and worker not in self._leases)
         if renewed:
             self._leases[worker] = now + lease_us
-        return Heartbeat(now, renewed)
+        return Heartbeat(now, renewed, tuple(sorted(peer for peer, until in self._leases.items() if until > now)))
 
     async def forget_worker(self, worker: WorkerId) -> None:
         """See :meth:`store.contract.Store.forget_worker`."""
@@ -215,10 +244,98 @@ class MemoryStore(Reentrant):
             elif ready <= now or (header.status == "pending" and header.due_at is None):
                 due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))
         due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))
-        return [chat for _, _, chat in due[: max(limit, 0)]]
+        return [chat for _, _, chat in self._in_turn(due)[: max(limit, 0)]]
 
-    def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
+    def _in_turn(self, due: list[tuple[bool, int, DueChat]]) -> list[tuple[bool, int, DueChat]]:
+        """Put each owner's oldest chat before anybody's second; interruptions stay in front."""
+        before = Counter[tuple[bool, str]]()
+        ranked = []
+        for later, ready, chat in due:
+            place = (later, self._chats[chat.chat].header.owner)
+            ranked.append((later, before[place], ready, chat.chat, chat))
+            before[place] += 1
+        ranked.sort(key=lambda entry: entry[:4])
+        return [(later, ready, chat) for later, _, ready, _, chat in ranked]
+
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+        """See :meth:`store.contract.Store.write_partials`."""
+        self._require_open()
+        for chunk in chunks:
+            if (kept := self._chats.get(chunk.chat)) is not None and is_current(kept.header, chunk):
+                kept.partials.setdefault((chunk.history_version, chunk.attempt, chunk.n), chunk)
+
+    async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
+        """See :meth:`store.contract.Store.read_partials`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        return [kept.partials[key] for key in sorted(kept.partials)] if kept is not None else []
+
+    async def read_segments(self, chat: ChatId, *, data: bool = True) -> Sequence[Segment]:
+        """See :meth:`store.contract.Store.read_segments`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        segments = sorted(kept.segments.values(), key=_last_version) if kept is not None else []
+        return segments if data else [msgspec.structs.replace(segment, data=b"") for segment in segments]
+
+    async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
+        """See :meth:`store.contract.Store.write_segment`."""
+        self._require_open()
+        kept = self._chats.get(segment.chat)
+        if kept is None or segment.last_version > kept.header.version:
+            return False
+        if any(event.envelope.type == ERASES for event in kept.events[segment.last_version :]):
+            return False
+        for old in replaces:
+            kept.segments.pop((old.first_version, old.last_version), None)
+        kept.segments.setdefault((segment.first_version, segment.last_version), segment)
+        return True
+
+    async def drop_segments(self, chat: ChatId) -> None:
+        """See :meth:`store.contract.Store.drop_segments`."""
+        self._require_open()
+        if (kept := self._chats.get(chat)) is not None:
+            kept.segments.clear()
+
+    async def rebuild_header(self, header: Header) -> bool:
+        """See :meth:`store.contract.Store.rebuild_header`."""
+        self._require_open()
+        kept = self._chats.get(header.chat)
+        if kept is None or len(kept.events) != header.version:
+            return False
+        kept.header = header
+        self._bus.publish([hint_of(header, self._clock())])
+        return True
+
+    async def collect_blobs(self) -> int:
+        """See :meth:`store.contract.Store.collect_blobs`."""
+        self._require_open()
+        unused = [digest for digest in self._blobs if not self._uses.get(digest)]
+        for digest in unused:
+            del self._blobs[digest]
+        return len(unused)
+
+    async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
+        """See :meth:`store.contract.Store.read_feed`."""
+        self._require_open()
+        first = bisect_right(self._feed, after, key=attrgetter("position"))
+        taken = self._feed[first : first + max(limit, 0)]
+        for event in self._feed[first + len(taken) :] if taken else ():
+            if event.position.tx != taken[-1].position.tx:
+                break
+            taken.append(event)
+        return taken
+
+    async def feed_end(self) -> FeedPosition:
+        """See :meth:`store.contract.Store.feed_end`."""
+        self._require_open()
+        return self._feed_end
+
+    def subscribe(self, *, after: FeedPosition = FEED_START) -> AbstractAsyncContextManager[AsyncIterator[FeedEvent]]:
         """See :meth:`store.contract.Store.subscribe`."""
+        return follow(self, after)
+
+    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+        """See :meth:`store.contract.Store.hints`."""
         return self._bus.subscribe()
 
     def _require_open(self) -> None:
@@ -233,16 +350,29 @@ class MemoryStore(Reentrant):
             return kept.header.version
         return self._tombstones[chat][1] if creates and chat in self._tombstones else 0
 
-    def _write(
-        self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes], erased: Mapping[int, bytes]
-    ) -> None:
-        kept = self._chats.setdefault(header.chat, _Chat())
-        kept.add(header, events)
-        for version, content in erased.items():
-            kept.erase(version, content)
+    def _write(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> None:
+        self._chats.setdefault(header.chat, _Chat()).add(header, events)
+        tx, position = self._feed_end
+        for place, new in enumerate(events, position + 1):
+            self._feed.append(FeedEvent(FeedPosition(tx + 1, place), header.chat, new.stored))
+        self._feed_end = self._feed[-1].position
         for digest, data in blobs.items():
             self._blobs.setdefault(digest, data)
-        self._bus.publish([hint_of(header, self._clock())])
+            self._uses.setdefault(digest, set()).add(header.chat)
+
+    def _erase(self, chat: ChatId, version: int, content: bytes) -> None:
+        event = self._chats[chat].erase(version, content)
+        place = next(
+            at for at, known in enumerate(self._feed) if (known.chat, known.stored.envelope.version) == (chat, version)
+        )
+        self._feed[place] = FeedEvent(self._feed[place].position, chat, event)
+
+    def _release(self, chat: ChatId, digest: str) -> None:
+        users = self._uses.get(digest, set())
+        users.discard(chat)
+        if not users:
+            self._uses.pop(digest, None)
+            self._blobs.pop(digest, None)
 
 
 def _matches(header: Header, query: ChatQuery) -> bool:
@@ -256,5 +386,9 @@ def _matches(header: Header, query: ChatQuery) -> bool:
     )
 
 
+def _last_version(segment: Segment) -> int:
+    return segment.last_version
+
+
 def _list_order(header: Header) -> tuple[int, str]:
-    return (-header.updated_at, header.chat)
+    return (-header.listed_at, header.chat)

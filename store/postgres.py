@@ -177,8 +177,8 @@ class PostgresStore(Reentrant):
         values = {"agents": list(agents), "level": reader_level, "limit": max(limit, 0), "exclude": list(exclude)}
         return [DueChat(*row) for row in await self._read(sql.FIND_DUE, values)]
 
-    def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
-        """See :meth:`store.contract.Store.subscribe`."""
+    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+        """See :meth:`store.contract.Store.hints`."""
         return self._subscribe()
 
     @asynccontextmanager

@@ -25,7 +25,7 @@ from store.rules import new_commands
 
 _BIGINTS: Final = {
     "queued", "version", "history_version", "queue_version", "epoch", "due_at", "created_at", "updated_at",
-    "reader_level", "ready_at", "schema_number", "recorded_at", "command_index",
+    "reader_level", "ready_at", "listed_at", "attempt", "schema_number", "recorded_at", "command_index",
 }  # fmt: skip
 _BYTES: Final = {"control", "digest", "facts", "content", "fingerprint"}
 _BOOLEANS: Final = {"interrupting", "archived", "pinned", "is_foreign"}
@@ -277,10 +277,10 @@ def list_statement(query: ChatQuery) -> tuple[str, dict[str, Any]]:
         conditions.append("labels::jsonb @> %(labels)s::jsonb")
         values["labels"] = labels_text(query.labels)
     if query.before is not None:
-        conditions.append("updated_at <= %(before)s AND (updated_at < %(before)s OR chat > %(before_chat)s)")
+        conditions.append("listed_at <= %(before)s AND (listed_at < %(before)s OR chat > %(before_chat)s)")
         values["before"], values["before_chat"] = query.before
     where = " AND ".join(conditions)
-    return f"SELECT {_HEADER} FROM chats c WHERE {where} ORDER BY updated_at DESC, chat LIMIT %(limit)s", values
+    return f"SELECT {_HEADER} FROM chats c WHERE {where} ORDER BY listed_at DESC, chat LIMIT %(limit)s", values
 
 
 def batches(events: Sequence[NewEvent], most_bytes: int = 4_000_000) -> Iterable[Sequence[NewEvent]]:

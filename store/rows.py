@@ -18,7 +18,7 @@ from store.rules import ready_at
 HEADER_COLUMNS: Final = (
     "chat", "owner", "agent", "status", "interrupting", "archived", "queued", "version", "history_version",
     "queue_version", "epoch", "holder", "due_at", "created_at", "updated_at", "control", "digest", "title", "labels",
-    "parent", "pinned", "is_foreign", "reader_level",
+    "parent", "pinned", "is_foreign", "reader_level", "listed_at", "attempt",
 )  # fmt: skip
 """What is read of a header; a written one ends with ``ready_at``."""
 
@@ -43,7 +43,7 @@ _MAYBE_NUMBER: Final[frozenset[type]] = frozenset({int, type(None)})
 _HEADER_TYPES: Final = (
     _TEXT, _TEXT, _TEXT, _TEXT, _FLAG, _FLAG, _NUMBER, _NUMBER, _NUMBER,
     _NUMBER, _NUMBER, _MAYBE_TEXT, _MAYBE_NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES, _MAYBE_TEXT, _TEXT,
-    _MAYBE_TEXT, _FLAG, _FLAG, _NUMBER,
+    _MAYBE_TEXT, _FLAG, _FLAG, _NUMBER, _NUMBER, _MAYBE_NUMBER,
 )  # fmt: skip
 """What each of ``HEADER_COLUMNS`` holds."""
 
@@ -83,6 +83,8 @@ def header_row(header: Header) -> tuple[Any, ...]:
         header.pinned,
         header.foreign,
         header.reader_level,
+        header.listed_at,
+        header.attempt,
         ready_at(header),
     )
 
@@ -120,6 +122,8 @@ def header_of(row: Sequence[Any]) -> Header:
         pinned=bool(row[20]),
         foreign=bool(row[21]),
         reader_level=row[22],
+        listed_at=row[23],
+        attempt=row[24],
     )
 
 

@@ -5,10 +5,14 @@ due, and the hint that follows a commit. Where bytes are kept is left to the bac
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from events.ids import CommandId
-from store.contract import Append, Header, Hint, NewEvent
+from store.contract import Append, Header, Hint, NewEvent, PartialChunk
 from store.errors import MalformedAppend
+
+ERASES: Final = "content_erased"
+"""The type of the event that erases contents: what was made of an older log may hold them."""
 
 
 def check_append(append: Append) -> None:
@@ -66,7 +70,7 @@ def ready_at(header: Header) -> int | None:
     if header.status == "pending":
         return header.updated_at if header.due_at is None else header.due_at
     if header.status == "running":
-        return header.updated_at
+        return header.listed_at
     return header.due_at if header.status == "requires_action" else None
 
 
@@ -74,3 +78,9 @@ def hint_of(header: Header, now: int) -> Hint:
     """Return the hint that follows the commit of ``header``; ``now`` is about the time of the commit."""
     due = header.status == "pending" and not header.foreign and (header.due_at is None or header.due_at <= now)
     return Hint(header.chat, header.version, due)
+
+
+def is_current(header: Header, chunk: PartialChunk) -> bool:
+    """Whether the attempt that ``chunk`` is a piece of is under way."""
+    shown = (header.epoch, header.history_version, header.attempt)
+    return shown == (chunk.epoch, chunk.history_version, chunk.attempt)

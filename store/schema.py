@@ -11,7 +11,7 @@ from store.errors import SchemaOutdated, SchemaTooNew
 VERSION_TABLE: Final = "chatfold_version"
 """Where Alembic keeps the revision. Not its default name: an application in the same database may use Alembic too."""
 
-REVISIONS: Final = ("0001",)
+REVISIONS: Final = ("0001", "0002")
 """Revisions from the first on."""
 
 NEEDED: Final = REVISIONS[-1]

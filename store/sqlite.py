@@ -282,8 +282,8 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.find_due`."""
         return await self._reader.run(sql.find_due, agents, reader_level, limit, self._clock(), exclude)
 
-    def subscribe(self) -> AbstractAsyncContextManager[Subscription]:
-        """See :meth:`store.contract.Store.subscribe`."""
+    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+        """See :meth:`store.contract.Store.hints`."""
         return self._subscribe()
 
     @asynccontextmanager

@@ -244,10 +244,10 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
         )
         values.append(labels_text(query.labels))
     if query.before is not None:
-        conditions.append("updated_at <= ? AND (updated_at < ? OR chat > ?)")
+        conditions.append("listed_at <= ? AND (listed_at < ? OR chat > ?)")
         values += (query.before[0], query.before[0], query.before[1])
     rows = connection.execute(
-        f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY updated_at DESC, chat LIMIT ?",
+        f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY listed_at DESC, chat LIMIT ?",
         (*values, max(query.limit, 0)),
     )
     return [header_of(row) for row in rows]

@@ -21,16 +21,26 @@ class ChatRow(Table, table=True):
     """The header of a chat: control as bytes, and what queries need, all derived from the fold.
 
     ``ready_at`` is derived by the store: since when the chat wants a worker or when it will, NULL if it never does, so
-    that the indexes for workers leave out all idle chats.
+    that the indexes for workers leave out all idle chats. No indexed column changes from step to step of a turn, and
+    columns that seldom change come first: PostgreSQL then writes the new row beside the old one, without touching an
+    index, and logs only what differs.
     """
 
     __tablename__ = "chats"
     __table_args__ = (
-        Index("ix_chats_updated", text("updated_at DESC"), "chat"),
-        Index("ix_chats_owner", "owner", text("updated_at DESC"), "chat"),
+        Index("ix_chats_listed", text("listed_at DESC"), "chat"),
+        Index("ix_chats_owner", "owner", text("listed_at DESC"), "chat"),
         Index(
             "ix_chats_ready",
             "status",
+            "ready_at",
+            sqlite_where=text("ready_at IS NOT NULL"),
+            postgresql_where=text("ready_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_chats_ready_owner",
+            "status",
+            "owner",
             "ready_at",
             sqlite_where=text("ready_at IS NOT NULL"),
             postgresql_where=text("ready_at IS NOT NULL"),
@@ -52,27 +62,29 @@ class ChatRow(Table, table=True):
     chat: str = Field(sa_column=Column(identifier(), primary_key=True))
     owner: str = Field(sa_column=Column(identifier(), nullable=False))
     agent: str = Field(sa_column=Column(identifier(), nullable=False))
-    status: str = Field(sa_column=Column(identifier(), nullable=False))
-    interrupting: bool = Field(sa_column=Column(Boolean, nullable=False))
-    archived: bool = Field(sa_column=Column(Boolean, nullable=False))
-    queued: int = Field(sa_column=Column(Integer, nullable=False))
-    version: int = Field(sa_column=Column(BigInteger, nullable=False))
-    history_version: int = Field(sa_column=Column(BigInteger, nullable=False))
-    queue_version: int = Field(sa_column=Column(BigInteger, nullable=False))
-    epoch: int = Field(sa_column=Column(BigInteger, nullable=False))
-    holder: str | None = Field(sa_column=Column(identifier()))
-    due_at: int | None = Field(sa_column=Column(BigInteger))
-    ready_at: int | None = Field(sa_column=Column(BigInteger))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    updated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    control: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
-    digest: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     title: str | None = Field(sa_column=Column(Text))
     labels: str = Field(sa_column=Column(Text, nullable=False))
     parent: str | None = Field(sa_column=Column(identifier()))
     pinned: bool = Field(sa_column=Column(Boolean, nullable=False))
+    archived: bool = Field(sa_column=Column(Boolean, nullable=False))
     is_foreign: bool = Field(sa_column=Column(Boolean, nullable=False))
     reader_level: int = Field(sa_column=Column(Integer, nullable=False))
+    holder: str | None = Field(sa_column=Column(identifier()))
+    listed_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    ready_at: int | None = Field(sa_column=Column(BigInteger))
+    due_at: int | None = Field(sa_column=Column(BigInteger))
+    epoch: int = Field(sa_column=Column(BigInteger, nullable=False))
+    status: str = Field(sa_column=Column(identifier(), nullable=False))
+    interrupting: bool = Field(sa_column=Column(Boolean, nullable=False))
+    queued: int = Field(sa_column=Column(Integer, nullable=False))
+    queue_version: int = Field(sa_column=Column(BigInteger, nullable=False))
+    attempt: int | None = Field(sa_column=Column(BigInteger))
+    version: int = Field(sa_column=Column(BigInteger, nullable=False))
+    history_version: int = Field(sa_column=Column(BigInteger, nullable=False))
+    updated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    control: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+    digest: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 class EventRow(Table, table=True):
@@ -88,7 +100,15 @@ class EventRow(Table, table=True):
             sqlite_where=text("command_index = 0"),
             postgresql_where=text("command_index = 0"),
         ),
-        Index("ix_chat_events_feed", "tx", "position", unique=True),
+        # One entry for each command, not for each event: the events of a command stand together.
+        Index(
+            "ix_chat_events_feed",
+            "tx",
+            "position",
+            unique=True,
+            sqlite_where=text("command_index = 0"),
+            postgresql_where=text("command_index = 0"),
+        ),
     )
 
     chat: str = Field(sa_column=Column(identifier(), primary_key=True))
@@ -111,16 +131,18 @@ class EventRow(Table, table=True):
 
 
 class SegmentRow(Table, table=True):
-    """An immutable, compressed piece of a transcript: a cache, written once."""
+    """An immutable, compressed piece of a transcript: a cache, written once. See ``store.segments``."""
 
     __tablename__ = "segments"
 
     chat: str = Field(sa_column=Column(identifier(), primary_key=True))
     first_version: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     last_version: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    start: int = Field(sa_column=Column(BigInteger, nullable=False))
+    count: int = Field(sa_column=Column(BigInteger, nullable=False))
     schema_number: int = Field(sa_column=Column(Integer, nullable=False))
-    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     digest: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 class WorkerRow(Table, table=True):
@@ -151,6 +173,16 @@ class BlobRow(Table, table=True):
 
     digest: str = Field(sa_column=Column(identifier(), primary_key=True))
     data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class BlobUseRow(Table, table=True):
+    """A chat whose events refer to a blob. A blob without such a row is nobody's."""
+
+    __tablename__ = "blob_uses"
+    __table_args__ = (Index("ix_blob_uses_digest", "digest"),)
+
+    chat: str = Field(sa_column=Column(identifier(), primary_key=True))
+    digest: str = Field(sa_column=Column(identifier(), primary_key=True))
 
 
 class TombstoneRow(Table, table=True):

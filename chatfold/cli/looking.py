@@ -57,7 +57,7 @@ async def _headers(url: str, query: ChatQuery, limit: int) -> list[Header]:
     found: list[Header] = []
     async with open_store(url) as store:
         while len(found) < limit:
-            before = (found[-1].updated_at, found[-1].chat) if found else None
+            before = (found[-1].listed_at, found[-1].chat) if found else None
             wanted = min(PAGE, limit - len(found))
             page = await store.list_chats(msgspec.structs.replace(query, before=before, limit=wanted))
             found += page

@@ -14,39 +14,55 @@ from msgspec import Struct
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store.contract import (
+    FEED_START,
     Append,
     AppendResult,
     ChatQuery,
     CommandRecord,
     DueChat,
+    FeedEvent,
+    FeedPosition,
     Header,
     Heartbeat,
     Hint,
     LoadedHeader,
     NewEvent,
+    PartialChunk,
+    Segment,
     Store,
 )
 from store.errors import OutcomeUnknown
+from store.feed import follow
 
 __all__ = ["CallName", "CountedCall", "CountingStore", "LosingStore", "WrappedStore"]
 
 CallName: TypeAlias = Literal[
     "append",
+    "collect_blobs",
     "delete",
+    "drop_segments",
+    "feed_end",
     "find_command",
     "find_due",
     "forget_worker",
     "get_blobs",
     "heartbeat",
     "held_by",
+    "hints",
     "import_chat",
     "list_chats",
     "list_ids",
     "load_header",
     "now",
     "read_events",
+    "read_feed",
+    "read_partials",
+    "read_segments",
+    "rebuild_header",
     "subscribe",
     "tombstone",
+    "write_partials",
+    "write_segment",
 ]
 """A method of a store that does something."""
 
@@ -182,10 +198,76 @@ class WrappedStore:
         self.after("find_due")
         return result
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """See :meth:`store.contract.Store.subscribe`."""
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+        """See :meth:`store.contract.Store.write_partials`."""
+        self.before("write_partials")
+        await self.inner.write_partials(chunks)
+        self.after("write_partials")
+
+    async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
+        """See :meth:`store.contract.Store.read_partials`."""
+        self.before("read_partials", chat)
+        result = await self.inner.read_partials(chat)
+        self.after("read_partials")
+        return result
+
+    async def read_segments(self, chat: ChatId, *, data: bool = True) -> Sequence[Segment]:
+        """See :meth:`store.contract.Store.read_segments`."""
+        self.before("read_segments", chat)
+        result = await self.inner.read_segments(chat, data=data)
+        self.after("read_segments")
+        return result
+
+    async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
+        """See :meth:`store.contract.Store.write_segment`."""
+        self.before("write_segment", segment.chat)
+        result = await self.inner.write_segment(segment, replaces)
+        self.after("write_segment")
+        return result
+
+    async def drop_segments(self, chat: ChatId) -> None:
+        """See :meth:`store.contract.Store.drop_segments`."""
+        self.before("drop_segments", chat)
+        await self.inner.drop_segments(chat)
+        self.after("drop_segments")
+
+    async def rebuild_header(self, header: Header) -> bool:
+        """See :meth:`store.contract.Store.rebuild_header`."""
+        self.before("rebuild_header", header.chat)
+        result = await self.inner.rebuild_header(header)
+        self.after("rebuild_header")
+        return result
+
+    async def collect_blobs(self) -> int:
+        """See :meth:`store.contract.Store.collect_blobs`."""
+        self.before("collect_blobs")
+        result = await self.inner.collect_blobs()
+        self.after("collect_blobs")
+        return result
+
+    async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
+        """See :meth:`store.contract.Store.read_feed`."""
+        self.before("read_feed")
+        result = await self.inner.read_feed(after=after, limit=limit)
+        self.after("read_feed")
+        return result
+
+    async def feed_end(self) -> FeedPosition:
+        """See :meth:`store.contract.Store.feed_end`."""
+        self.before("feed_end")
+        result = await self.inner.feed_end()
+        self.after("feed_end")
+        return result
+
+    def subscribe(self, *, after: FeedPosition = FEED_START) -> AbstractAsyncContextManager[AsyncIterator[FeedEvent]]:
+        """See :meth:`store.contract.Store.subscribe`. Its reads and hints are this store's."""
         self.before("subscribe")
-        return self.inner.subscribe()
+        return follow(self, after)
+
+    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """See :meth:`store.contract.Store.hints`."""
+        self.before("hints")
+        return self.inner.hints()
 
 
 class CountedCall(Struct, frozen=True):

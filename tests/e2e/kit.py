@@ -154,7 +154,7 @@ class Scene:
 
     async def until(self, chat: str, condition: Callable[[Control], bool]) -> Control:
         """Wait until the chat meets a condition."""
-        async with asyncio.timeout(PATIENCE), self.store.subscribe() as hints:
+        async with asyncio.timeout(PATIENCE), self.store.hints() as hints:
             while True:
                 control = await self.control(chat)
                 if condition(control):

@@ -44,7 +44,7 @@ class Stage:
         worker = self.scene.engine.worker
         if worker is None:
             return
-        async with asyncio.timeout(PATIENCE), self.scene.store.subscribe() as hints:
+        async with asyncio.timeout(PATIENCE), self.scene.store.hints() as hints:
             while not worker.may_take(ChatId("nobody's")):
                 try:
                     async with asyncio.timeout(SETTINGS.poll):

@@ -157,8 +157,8 @@ class GatedStore(WrappedStore):
     async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
         return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start))
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        return _silence() if self.deaf else self.inner.subscribe()
+    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        return _silence() if self.deaf else self.inner.hints()
 
     async def _through(self, name: CallName, call: Callable[[], Awaitable[T]], append: Append | None = None) -> T:
         gate = next((each for each in self._gates if each.wants(name, append)), None)

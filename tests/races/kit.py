@@ -108,7 +108,7 @@ async def settled(engine: Engine, chat: str = CHAT) -> ChatState:
 
 async def reached(engine: Engine, fact: Callable[[ChatState], bool], chat: str = CHAT) -> ChatState:
     """Wait until the committed state of a chat is as wanted."""
-    async with asyncio.timeout(PATIENCE), engine.store.subscribe() as hints:
+    async with asyncio.timeout(PATIENCE), engine.store.hints() as hints:
         while True:
             state = await engine.state(chat)
             if fact(state):

@@ -35,7 +35,7 @@ async def silent(hints: AsyncIterator[Hint], store: Store, chats: set[str]) -> b
 
 class HintContract:
     async def test_a_hint_follows_the_commit(self, store: Store) -> None:
-        async with store.subscribe() as hints:
+        async with store.hints() as hints:
             await store.append(appending(0))
             assert await hint_at(hints, CHAT, 1) == Hint(CHAT, 1, due=False)
             loaded = await store.load_header(CHAT)
@@ -55,13 +55,13 @@ class HintContract:
     async def test_a_hint_says_whether_a_worker_is_wanted(
         self, store: Store, other: Store, changes: dict[str, Any], due: bool
     ) -> None:
-        async with store.subscribe() as hints, other.subscribe() as elsewhere:
+        async with store.hints() as hints, other.hints() as elsewhere:
             await store.append(appending(0, **changes))
             assert await hint_at(hints, CHAT, 1) == Hint(CHAT, 1, due)
             assert await hint_at(elsewhere, CHAT, 1) == Hint(CHAT, 1, due)
 
     async def test_hints_reach_other_stores_of_the_database(self, store: Store, other: Store) -> None:
-        async with other.subscribe() as hints:
+        async with other.hints() as hints:
             for version in range(3):
                 await store.append(appending(version))
                 assert (await hint_at(hints, CHAT, version + 1)).version == version + 1
@@ -70,7 +70,7 @@ class HintContract:
 
     async def test_a_refused_append_announces_nothing(self, store: Store, other: Store) -> None:
         await store.append(appending(0, "new"))
-        async with store.subscribe() as hints, other.subscribe() as elsewhere:
+        async with store.hints() as hints, other.hints() as elsewhere:
             assert await store.append(appending(5)) == Conflict(1)
             assert await store.append(appending(1, "new")) == DuplicateCommand(1, b"print")
             assert await store.append(appending(5, chat=ChatId("none"))) == Conflict(0)
@@ -79,12 +79,12 @@ class HintContract:
             assert (await hint_at(elsewhere, ChatId("marker"), 1)).version == 1
 
     async def test_an_import_is_announced(self, store: Store) -> None:
-        async with store.subscribe() as hints:
+        async with store.hints() as hints:
             await store.import_chat(header(2, foreign=True), events(1, "a", "b"), {})
             assert await hint_at(hints, CHAT, 2) == Hint(CHAT, 2, due=False)
 
     async def test_a_slow_subscriber_holds_up_nobody_and_misses_nothing(self, store: Store) -> None:
-        async with store.subscribe() as slow:
+        async with store.hints() as slow:
             for version in range(50):
                 await store.append(appending(version))
             await store.append(appending(0, chat=ChatId("other")))
@@ -92,7 +92,7 @@ class HintContract:
             assert (await hint_at(slow, ChatId("other"), 1)).version == 1
 
     async def test_a_subscription_ends_with_its_context(self, store: Store) -> None:
-        async with store.subscribe() as hints:
+        async with store.hints() as hints:
             pass
         await store.append(appending(0))
         with anyio.fail_after(10):

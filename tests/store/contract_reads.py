@@ -104,7 +104,7 @@ class ListContract:
         while page := await store.list_chats(ChatQuery(limit=4, before=before)):
             assert len(page) <= 4
             pages += [header.chat for header in page]
-            before = (page[-1].updated_at, page[-1].chat)
+            before = (page[-1].listed_at, page[-1].chat)
         assert pages == whole
 
     @pytest.mark.parametrize(

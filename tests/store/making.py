@@ -63,9 +63,11 @@ def header(version: int = 1, chat: ChatId = CHAT, status: Status = "waiting", **
         due_at=None,
         created_at=1_000_000,
         updated_at=1_000_000 + version,
+        listed_at=1_000_000 + version,
         control=b"control \x00\xff",
         digest=hashlib.sha256(b"%d" % version).digest(),
     )
+    changes.setdefault("listed_at", changes.get("updated_at", made.listed_at))
     return msgspec.structs.replace(made, **changes)
 
 

@@ -123,7 +123,7 @@ from store import open_store
 async def main():
     async with open_store(sys.argv[1]) as store:
         assert await store.load_header("none") is None
-        async with store.subscribe():
+        async with store.hints():
             pass
 
 asyncio.run(main())

@@ -135,7 +135,7 @@ async def test_hints_come_again_after_the_listener_was_lost(migrated_database: s
     async with (
         PostgresStore(migrated_database) as store,
         PostgresStore(migrated_database) as other,
-        other.subscribe() as hints,
+        other.hints() as hints,
         watcher(migrated_database) as watch,
     ):
         await store.append(appending(0))
@@ -158,7 +158,7 @@ async def test_hints_go_out_again_after_the_teller_was_lost(migrated_database: s
     async with (
         PostgresStore(migrated_database) as store,
         PostgresStore(migrated_database) as other,
-        other.subscribe() as hints,
+        other.hints() as hints,
         watcher(migrated_database) as watch,
     ):
         await store.append(appending(0))
@@ -169,7 +169,7 @@ async def test_hints_go_out_again_after_the_teller_was_lost(migrated_database: s
 
 
 async def test_hints_go_out_before_a_store_is_closed(migrated_database: str) -> None:
-    async with PostgresStore(migrated_database) as other, other.subscribe() as hints:
+    async with PostgresStore(migrated_database) as other, other.hints() as hints:
         async with PostgresStore(migrated_database) as store:
             await store.append(appending(0))
         assert (await hint_at(hints, CHAT, 1)).version == 1

@@ -144,7 +144,7 @@ def test_every_forbidden_pair_is_tried() -> None:
 async def test_a_refused_command_changes_appends_and_announces_nothing(place: tuple[Store, Dump], state: X) -> None:
     store, dump = place
     cases = CASES[state]
-    async with store.subscribe() as hints:
+    async with store.hints() as hints:
         await reach(store, cases)
         await hints_until(hints, await announce(store, 1))
         header, events, rows = await store.load_header(CHAT), await store.read_events(CHAT), await dump()

@@ -30,7 +30,7 @@ from store.contract import Appended, Conflict
 from tests.store.making import CHAT, appending
 
 async def main():
-    async with open_store(sys.argv[1]) as store, store.subscribe() as hints:
+    async with open_store(sys.argv[1]) as store, store.hints() as hints:
         print("ready", flush=True)
         async for hint in hints:
             if hint.chat == CHAT:
@@ -64,7 +64,7 @@ async def test_two_processes_share_a_file(migrated_sqlite: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OTHER_PROCESS, migrated_sqlite, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     )
-    async with SqliteStore(migrated_sqlite) as store, store.subscribe() as hints:
+    async with SqliteStore(migrated_sqlite) as store, store.hints() as hints:
         assert await said(process) == "ready"
         await store.append(appending(0))
         assert await said(process) == "heard 1"
@@ -172,7 +172,7 @@ async def test_polling_goes_on_after_an_error(migrated_sqlite: str, monkeypatch:
             raise sqlite3.OperationalError("database is locked")
         return really(connection)
 
-    async with SqliteStore(migrated_sqlite) as store, store.subscribe() as hints:
+    async with SqliteStore(migrated_sqlite) as store, store.hints() as hints:
         async with SqliteStore(migrated_sqlite) as other:
             monkeypatch.setattr(sqlite_sql, "data_version", failing)
             other._bus = Bus()  # as if it were of another process
