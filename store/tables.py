@@ -152,6 +152,7 @@ class WorkerRow(Table, table=True):
 
     worker: str = Field(sa_column=Column(identifier(), primary_key=True))
     expires_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    note: bytes | None = Field(sa_column=Column(LargeBinary))
 
 
 class PartialRow(Table, table=True):
@@ -163,6 +164,16 @@ class PartialRow(Table, table=True):
     history_version: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     attempt: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     n: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class RefusalRow(Table, table=True):
+    """The last command on a chat that was refused, for people who ask why the chat does not move."""
+
+    __tablename__ = "refusals"
+
+    chat: str = Field(sa_column=Column(identifier(), primary_key=True))
+    at: int = Field(sa_column=Column(BigInteger, nullable=False))
     data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 

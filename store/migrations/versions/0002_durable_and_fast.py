@@ -36,6 +36,14 @@ def upgrade() -> None:
     )
     op.create_index("ix_blob_uses_digest", "blob_uses", ["digest"])
     _note_uses(op.get_bind())
+    op.add_column("workers", Column("note", LargeBinary))
+    op.create_table(
+        "refusals",
+        Column("chat", identifier(), nullable=False),
+        Column("at", BigInteger, nullable=False),
+        Column("data", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("chat"),
+    )
 
 
 def _chats() -> None:
