@@ -84,6 +84,7 @@ def chatfold(
       chatfold chat "Hello"              talk to the scripted model, without any key
       chatfold list                      which chats there are
       chatfold replay CHAT               what happened, event by event, and why
+      chatfold doctor CHAT               why it does not move, and what comes next
       chatfold verify --all              prove that nothing was altered
 
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
@@ -286,6 +287,25 @@ def replay(
         run_replay(Out(), source, json=json, db=db, log_level=log_level)
     else:
         run_state(Out(), source, at=at, json=json, db=db, log_level=log_level)
+
+
+@app.command()
+@guarded
+def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+    """Answer in one screen: why is this chat not moving, what will happen next, and when?
+
+    Its state, who holds it and until when, the attempt under way, the next retry, the deadline, open calls, the queue,
+    the last command that was refused, and which workers live that could run it. Exit code 1: it will not move without
+    somebody who runs the service.
+
+    \b
+    Examples:
+      chatfold doctor CHAT
+      chatfold doctor CHAT --json | jq .next
+    """
+    from chatfold.cli.doctor import run_doctor
+
+    run_doctor(Out(), chat, json=json, db=db, log_level=log_level)
 
 
 @app.command()
