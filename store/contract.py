@@ -309,6 +309,19 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def write_level(self) -> int:
+        """The level at which new chats are written, as it was when the store was opened. See ``store.schema``."""
+        ...
+
+    async def raise_write_level(self, level: int) -> int:
+        """Raise the level at which processes that open the store from now on write; it is never lowered.
+
+        Returns:
+            The level in force.
+        """
+        ...
+
     async def now(self) -> int:
         """Return database time in microseconds UTC."""
         ...

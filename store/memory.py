@@ -43,6 +43,7 @@ from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
+from store.schema import READER_LEVEL
 
 
 class _Chat:
@@ -89,6 +90,13 @@ class MemoryStore(Reentrant):
         self._leases: dict[WorkerId, int] = {}
         self._notes: dict[WorkerId, WorkerNote] = {}
         self._accepting = False
+        self.write_level = READER_LEVEL
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        self._require_open()
+        self.write_level = max(self.write_level, level)
+        return self.write_level
 
     async def _open(self) -> None:
         self._accepting = True

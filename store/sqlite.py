@@ -39,7 +39,7 @@ from store.lifecycle import Reentrant
 from store.log import get_logger
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
-from store.schema import VERSION_TABLE, needs_setup
+from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
 from store.shield import outcome
 from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
 from store.urls import SqliteUrl, parse_sqlite
@@ -150,6 +150,11 @@ class SqliteStore(Reentrant):
         self._poller: asyncio.Task[None] | None = None
         self._bus = Bus()
         self._file: tuple[Path, os.stat_result] | None = None
+        self.write_level = READER_LEVEL
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        return await outcome(self._writer.run(sql.raise_write_level, level))
 
     async def _open(self) -> None:
         settings = self._settings
@@ -166,6 +171,7 @@ class SqliteStore(Reentrant):
         try:
             for lane in lanes:
                 await outcome(lane.run(sql.data_version))
+            self.write_level = await outcome(lanes[0].run(sql.write_level))
         except BaseException:
             for lane in lanes:
                 await lane.close()
@@ -354,10 +360,12 @@ def _open_for_writing(settings: SqliteUrl, lane: _Lane) -> sqlite3.Connection:
     connection = _connect(settings)
     try:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = None
+        row = oldest = None
         if VERSION_TABLE in tables:
             row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if needs_setup(settings.url, None if row is None else row[0], empty=not tables):
+        if "schema_levels" in tables:
+            (oldest,) = connection.execute("SELECT oldest FROM schema_levels").fetchone()
+        if needs_setup(settings.url, None if row is None else row[0], empty=not tables, oldest=oldest):
             lane.setting_up = True  # the lock that may be seen now is ours
             from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life
 

@@ -326,6 +326,18 @@ def find_due(
     return [DueChat(*row) for row in connection.execute(FIND_DUE, values)]
 
 
+def write_level(connection: sqlite3.Connection) -> int:
+    """Read the level at which chats are written."""
+    return int(connection.execute("SELECT write_level FROM schema_levels").fetchone()[0])
+
+
+def raise_write_level(connection: sqlite3.Connection, level: int) -> int:
+    """Raise the level at which chats are written; return the one in force."""
+    with transaction(connection):
+        connection.execute("UPDATE schema_levels SET write_level = max(write_level, ?)", (level,))
+        return write_level(connection)
+
+
 def data_version(connection: sqlite3.Connection) -> int:
     """Read the number that changes when another connection commits."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])

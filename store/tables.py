@@ -196,6 +196,15 @@ class BlobUseRow(Table, table=True):
     digest: str = Field(sa_column=Column(identifier(), primary_key=True))
 
 
+class LevelsRow(Table, table=True):
+    """How neighbouring releases share the database, in one row. See ``store.schema``."""
+
+    __tablename__ = "schema_levels"
+
+    oldest: str = Field(sa_column=Column(Text, primary_key=True))
+    write_level: int = Field(sa_column=Column(Integer, nullable=False))
+
+
 class TombstoneRow(Table, table=True):
     """What is left of a deleted chat.
 

@@ -431,13 +431,27 @@ def graph(
 
 @app.command()
 @guarded
-def migrate(db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+def migrate(
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="All workers run this release now: let it write what the one before cannot read."
+        ),
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
     """Bring the database to the schema of this release. A new SQLite file is set up by itself.
+
+    To upgrade a service without a pause: migrate, replace its processes one by one, then --finish. Until then workers
+    of both releases share the database. --finish is refused while a worker of an older release lives.
 
     \b
     Examples:
       chatfold migrate --db postgresql://me@db/chats
+      chatfold migrate --finish
     """
     from chatfold.cli.moving import run_migrate
 
-    run_migrate(Out(), json=json, db=db, log_level=log_level)
+    run_migrate(Out(), finish=finish, json=json, db=db, log_level=log_level)

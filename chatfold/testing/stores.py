@@ -60,6 +60,7 @@ CallName: TypeAlias = Literal[
     "load_header",
     "note_refusals",
     "now",
+    "raise_write_level",
     "read_events",
     "read_feed",
     "read_partials",
@@ -95,6 +96,18 @@ class WrappedStore:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.inner.__aexit__(*exc)
+
+    @property
+    def write_level(self) -> int:
+        """See :attr:`store.contract.Store.write_level`."""
+        return self.inner.write_level
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        self.before("raise_write_level")
+        result = await self.inner.raise_write_level(level)
+        self.after("raise_write_level")
+        return result
 
     async def now(self) -> int:
         """See :meth:`store.contract.Store.now`."""

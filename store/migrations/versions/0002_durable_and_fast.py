@@ -37,6 +37,13 @@ def upgrade() -> None:
     )
     op.create_index("ix_blob_uses_digest", "blob_uses", ["digest"])
     _note_uses(op.get_bind())
+    op.create_table(
+        "schema_levels",
+        Column("oldest", Text, nullable=False),
+        Column("write_level", Integer, nullable=False),
+        PrimaryKeyConstraint("oldest"),
+    )
+    op.execute("INSERT INTO schema_levels (oldest, write_level) VALUES ('0002', 1)")
     op.add_column("workers", Column("note", LargeBinary))
     op.create_table(
         "refusals",
