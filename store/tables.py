@@ -208,8 +208,8 @@ class LevelsRow(Table, table=True):
 class TombstoneRow(Table, table=True):
     """What is left of a deleted chat.
 
-    ``position`` is the feed's end at the deletion, so that SQLite never uses a position again; 0 on PostgreSQL, whose
-    positions come from a sequence.
+    ``position`` is the one that the deletion took in SQLite's feed, so that none is used again and other processes see
+    the deletion; 0 on PostgreSQL, whose positions come from a sequence.
     """
 
     __tablename__ = "tombstones"
