@@ -11,7 +11,7 @@ import msgspec
 
 from events.envelope import Envelope, StoredEvent
 from events.records import Actor
-from store.contract import Header, NewEvent, RefusalNote, WorkerNote
+from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
 from store.rules import ready_at
 
@@ -174,6 +174,25 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
         facts=row[10],
         digest=row[11],
         content=row[12],
+    )
+
+
+def partial_of(row: Sequence[Any]) -> PartialChunk:
+    """Return the chunk of a row: chat, epoch, history_version, attempt, n, data."""
+    return PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=bytes(row[5]))
+
+
+def segment_of(row: Sequence[Any]) -> Segment:
+    """Return the segment of a row: chat, first and last version, start, count, schema, digest, data."""
+    return Segment(
+        chat=row[0],
+        first_version=row[1],
+        last_version=row[2],
+        start=row[3],
+        count=row[4],
+        schema=row[5],
+        digest=bytes(row[6]),
+        data=bytes(row[7]),
     )
 
 
