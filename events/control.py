@@ -119,7 +119,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
         owed: Whether history owes a turn, so that resume has something to run.
         compaction: Where a manual compaction stands in the current turn.
         attempt: Starts on the current history. ``model_attempts``: generate and compact starts that the retry budget
-        counts. takeovers: Times the chat was taken from a dead holder on the current history.
+        counts. takeovers: Times that its holder or its runner died on the current history.
         running: The attempt under way.
         usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the
         recorded prices. budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget

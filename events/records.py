@@ -20,7 +20,7 @@ AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
 OnExpiry: TypeAlias = Literal["go_on", "end_turn"]
 ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
 FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
-ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here"]
+ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here", "fault"]
 ActorKind: TypeAlias = Literal["user", "worker", "system"]
 
 

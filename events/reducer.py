@@ -249,6 +249,8 @@ def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
 
 
 def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
+    # A runner that died counts like a worker that did: the third on one history fails the turn.
+    draft.control.takeovers += event.reason == "fault"
     _spend(draft.control, event.report)
     _lose_calls(draft, event.unknown)
 

@@ -1,6 +1,9 @@
-"""Chats whose runner, or the look at them, failed by an error that nobody expected: how long each is left alone.
+"""Chats that do harm: how long each is left alone after a fault, and which one may be tried now. No I/O.
 
-One chat's fault must stop neither the worker nor its other chats. No I/O; the clock is given.
+One chat's fault must stop neither the worker nor its other chats. Where the look at a chat fails, or its runner dies by
+an error that nobody expected, this worker leaves it alone for a while. A chat that kills or stalls its workers is known
+by the takeovers that its log counts: whoever takes it over again waits first, and takes such chats one at a time, so
+that those which merely shared a worker with the culprit go on, and die with it no more.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from chatstate.handlers.worker import TAKEOVER_LIMIT
+from events.control import Control
 from events.ids import ChatId
 
 FIRST_DELAY: Final = 1.0
@@ -22,8 +27,9 @@ _FORGOTTEN_AFTER: Final = 600.0
 class _Fault:
     times: int = 0
     until: float = 0.0
-    history_version: int | None = None
-    deaths: int = 0
+    died: bool = False
+    takeovers: int = 0
+    """The highest count of takeovers for which the chat was left alone."""
 
 
 class ChatFaults:
@@ -31,33 +37,68 @@ class ChatFaults:
 
     Args:
         clock: Seconds of a clock that never goes back.
+        trial: Seconds that a chat which was lost before is watched before the next such chat is acquired.
+
+    Attributes:
+        on_wait: Told for how many seconds a chat is left alone.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], *, trial: float = 0.0) -> None:
         self._clock = clock
+        self._trial = trial
+        self.on_wait: Callable[[float], None] = lambda _: None
         self._faults: dict[ChatId, _Fault] = {}
+        self._tried: ChatId | None = None
+        self._tried_until = 0.0
 
-    def note(self, chat: ChatId, history_version: int | None = None) -> float:
+    def note(self, chat: ChatId, *, died: bool = False) -> float:
         """Take note of a fault; returns the seconds for which the chat is left alone.
 
         Args:
             chat: Which chat.
-            history_version: The history that a runner died on; None where none had the chat.
+            died: Whether its runner died of it.
         """
         self._forget_old()
+        self._end_trial(chat)
         fault = self._faults.setdefault(chat, _Fault())
-        if history_version is not None:
-            fault.deaths = fault.deaths + 1 if fault.history_version == history_version else 1
-            fault.history_version = history_version
+        fault.died = fault.died or died
         delay = min(FIRST_DELAY * 2.0 ** min(fault.times, 10), LONGEST_DELAY)
         fault.times += 1
-        fault.until = self._clock() + delay
+        self._leave_alone(fault, delay)
         return delay
 
-    def deaths(self, chat: ChatId, history_version: int) -> int:
-        """Return how many runners died on this history of the chat, one after the other."""
+    def died(self, chat: ChatId) -> bool:
+        """Whether a runner of the chat died here and its log does not say so yet."""
         fault = self._faults.get(chat)
-        return fault.deaths if fault is not None and fault.history_version == history_version else 0
+        return fault is not None and fault.died
+
+    def counted(self, chat: ChatId, takeovers: int) -> None:
+        """Note that the log counts the death of the chat's runner: it stands at so many now."""
+        fault = self._faults.get(chat)
+        if fault is not None:
+            fault.died = False
+            fault.takeovers = takeovers
+
+    def may_acquire(self, chat: ChatId, control: Control) -> bool:
+        """Whether the chat may be acquired now; if not, it is left alone for a while.
+
+        A chat that was lost before on its history, with its worker or its runner, waits here first, and only one such
+        chat is on trial at a time. An interruption, and a chat that will not be run any more, need not wait.
+        """
+        lost = control.takeovers
+        if control.interrupting or lost == 0 or lost + (control.holder is not None) >= TAKEOVER_LIMIT:
+            return True
+        fault = self._faults.setdefault(chat, _Fault())
+        if fault.takeovers < lost:
+            fault.takeovers = lost
+            fault.times = max(fault.times, lost)
+            self._leave_alone(fault, min(FIRST_DELAY * 2.0 ** (lost - 1), LONGEST_DELAY))
+        elif self._on_trial() and self._tried != chat:
+            self._leave_alone(fault, self._tried_until - self._clock())
+        if self._clock() < fault.until:
+            return False
+        self._tried, self._tried_until = chat, self._clock() + self._trial
+        return True
 
     def holds_back(self, chat: ChatId) -> bool:
         """Whether the chat is to be left alone now."""
@@ -71,6 +112,18 @@ class ChatFaults:
     def forgive(self, chat: ChatId) -> None:
         """Forget the faults of a chat: it went well."""
         self._faults.pop(chat, None)
+        self._end_trial(chat)
+
+    def _on_trial(self) -> bool:
+        return self._tried is not None and self._clock() < self._tried_until
+
+    def _end_trial(self, chat: ChatId) -> None:
+        if self._tried == chat:
+            self._tried = None
+
+    def _leave_alone(self, fault: _Fault, delay: float) -> None:
+        fault.until = self._clock() + delay
+        self.on_wait(delay)
 
     def _forget_old(self) -> None:
         now = self._clock()

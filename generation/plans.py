@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from chatstate import commands as c
+from chatstate.classify import classify
+from chatstate.errors import TransitionNotAllowed
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.content import Content
 from events.control import Control
@@ -59,6 +61,7 @@ class Hold:
 
     ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the
     chat go instead of starting something new. ``lost`` is asked too: nothing is written any more under a lost lease.
+    ``ready`` is asked before a chat is acquired: False leaves it alone for now.
     """
 
     worker: WorkerId
@@ -67,6 +70,7 @@ class Hold:
     policy_for: Callable[[Control], Held | None]
     stop: Callable[[], ReleaseReason | None]
     lost: Callable[[], bool] = lambda: False
+    ready: Callable[[Control], bool] = lambda _: True
 
     def holds(self, control: Control) -> bool:
         """Whether the chat is still this worker's under this epoch."""
@@ -207,33 +211,41 @@ def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> P
 
 
 def take(run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> None:
-    """Acquire within a plan, and go on as ``advance`` does."""
+    """Acquire within a plan, and go on as ``advance`` does.
+
+    Raises:
+        TransitionNotAllowed: It may not be acquired, by the machine or by this worker.
+    """
     hold = hold_at(run.state.control.epoch + 1)
+    if hold.lost() or not hold.ready(run.state.control):
+        reason = "this worker's lease is lost" if hold.lost() else "it was lost before and is left alone for a while"
+        raise TransitionNotAllowed(c.Acquire.trigger, classify(run.state.control), reason)
     run.do(c.Acquire(worker=worker, release=release, lease_dead=run.lease_dead), hold.actor)
     advance(run, hold)
 
 
-def let_go(run: PlanRun, hold: Hold, deaths: int) -> None:
+def let_go(run: PlanRun, hold: Hold, *, died: bool) -> None:
     """Let go of a chat that is held and has no runner.
 
     Args:
         run: The plan's run.
         hold: The worker's hold.
-        deaths: How many runners of it have died on its history: an interruption is finished here then, and after the
-            third the turn fails, as it does after as many takeovers.
+        died: Whether its runner died: an interruption is finished here then, and the death counts like a takeover, so
+            that the third of them on one history fails the turn, whichever workers they happen to.
     """
-    if run.state.control.interrupting:
-        if not deaths:
+    control = run.state.control
+    if control.interrupting:
+        if not died:
             return
-        history = run.state.control.history_version
-        run.do(c.FinishInterruption(fence=_fence(run.state.control)), hold.actor)
-        deaths = deaths if run.state.control.history_version == history else 0
-    if not hold.holds(run.state.control):
+        run.do(c.FinishInterruption(fence=_fence(control)), hold.actor)
+        died = run.state.control.history_version == control.history_version
+        control = run.state.control
+    if not hold.holds(control):
         return
-    if deaths >= TAKEOVER_LIMIT:
-        run.do(c.FailTurn(fence=_fence(run.state.control), error=worker_lost()), hold.actor)
+    if died and control.takeovers + 1 >= TAKEOVER_LIMIT:
+        run.do(c.FailTurn(fence=_fence(control), error=worker_lost()), hold.actor)
     else:
-        run.do(c.Release(fence=c.Fence(epoch=run.state.control.epoch), reason="capacity"), hold.actor)
+        run.do(c.Release(fence=c.Fence(epoch=control.epoch), reason="fault" if died else "capacity"), hold.actor)
 
 
 def worker_lost() -> ErrorInfo:

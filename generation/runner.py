@@ -134,6 +134,7 @@ class ChatRunner:
             policy_for=runtime.policy_for,
             stop=lambda: self._release,
             lost=lambda: self._lost,
+            ready=lambda control: runtime.ready(self.chat, control),
         )
 
     async def _act(self, loaded: LoadedChat) -> tuple[Task | None, Outcome | None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from events.control import Control
-from events.ids import CommandId, WorkerId
+from events.ids import ChatId, CommandId, WorkerId
 from events.records import Actor, Policy
 from generation.agents import Agent
 from generation.errors import UnknownModel
@@ -40,6 +40,7 @@ class WorkerSettings:
         first_part_timeout: How long a model may take to its first part.
         silence_timeout: How long a model may be silent after that.
         model_retry_unit: What stands for one second in the table of waits before a failed model call is tried again.
+        watch_loop: Whether a thread watches that the event loop turns.
         retry_initial, retry_cap: First and longest wait before a store that is away is tried again.
     """
 
@@ -52,6 +53,7 @@ class WorkerSettings:
     model_retry_unit: float = 1.0
     retry_initial: float = 0.1
     retry_cap: float = 5.0
+    watch_loop: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class Runtime:
         settings: Times and limits.
         worker: The id of this start of the worker.
         lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
+        ready: Whether a runner may acquire a chat now.
         boot: Seconds of a clock that goes on while the machine sleeps.
     """
 
@@ -82,6 +85,7 @@ class Runtime:
     settings: WorkerSettings
     worker: WorkerId
     lease_until: float = math.inf
+    ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
     _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
 

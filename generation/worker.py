@@ -1,13 +1,14 @@
-"""The worker of one process: acquires chats that want one, runs them, keeps its lease, lets go of all when it stops.
+"""The worker of one process: runs chats that want one, and lets go of all when it stops.
 
-Hints wake it, and a poll stands behind them: a lost hint costs at most the poll interval. A lease that was lost is
-never revived: all runners stop at once, and the worker comes back under a new id.
+Owns the runners, and the claims of commands that take a chat with their own append. The lease that all of it hangs on
+is ``generation.lease``'s, finding chats ``generation.acquiring``'s, and those that nobody here runs
+``generation.strays``'s. A lease that was lost is never revived: all runners stop at once, and the worker comes back
+under a new id.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,16 +18,19 @@ from chatstate import commands as c
 from chatstate.errors import Refusal
 from events.ids import ChatId, WorkerId
 from events.records import ReleaseReason
+from generation.acquiring import Acquirer
 from generation.faults import ChatFaults
-from generation.plans import Hold, let_go, take
+from generation.lease import BEATS, Lease
+from generation.plans import Hold, take
+from generation.roster import Roster
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
+from generation.strays import Strays
 from store.append import PlanRun
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.loading import LoadedChat
 from store.log import get_logger
-from store.schema import READER_LEVEL
 
 _log = get_logger(__name__)
 
@@ -52,21 +56,28 @@ class Worker:
 
     def __init__(self, runtime: Runtime, clock_offset: Callable[[int], None]) -> None:
         self._runtime = runtime
-        self._set_clock = clock_offset
-        self._runners: dict[ChatId, ChatRunner] = {}
+        self._roster = Roster(runtime.settings.capacity)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        self._wake = asyncio.Event()
-        self._stopping: ReleaseReason | None = None
         self._ended = asyncio.Event()
-        self._backlog = True
         self._claims: dict[ChatId, set[Claim]] = {}
-        self._taken: set[ChatId] = set()
-        self._faults = ChatFaults(runtime.boot)
         self._idle = asyncio.Event()
-        self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
+        self._known_as = runtime.worker
+        self._lease = Lease(runtime, clock_offset, self._lose_all)
+        self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
+        self._acquirer = Acquirer(runtime, self._roster, self._lease, self._faults, self._serve)
+        self._faults.on_wait = self._acquirer.wake_in
+        self._strays = Strays(
+            runtime,
+            self._roster,
+            self._faults,
+            hold_at=self._hold_at,
+            adopt=self.adopt,
+            guarded=self._see_to,
+        )
+        runtime.ready = self._faults.may_acquire
 
     @property
     def worker(self) -> WorkerId:
@@ -76,7 +87,7 @@ class Worker:
     @property
     def running(self) -> tuple[ChatId, ...]:
         """Chats that it runs now."""
-        return tuple(self._runners)
+        return tuple(self._roster.runners)
 
     async def start(self) -> None:
         """Take a lease, look once for due chats, and go on looking.
@@ -84,19 +95,20 @@ class Worker:
         Raises:
             StoreUnavailable: The lease could not be written, or the store not be read.
         """
-        self._stopping = None
+        self._roster.stopping = None
         self._ended.clear()
         try:
-            await self._new_lease()
+            await self._lease.take()
+            self._lease.start()
             listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            for loop in (self._listen(listening), self._beat()):
+            for loop in (self._listen(listening), self._lease.keep(self._beaten), self._lease.guard()):
                 self._loops.append(self._spawn(loop))
             await listening
             # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
-            await self._acquire_pass()
-            self._loops.append(self._spawn(self._acquire_loop()))
+            await self._acquirer.look()
+            self._loops.append(self._spawn(self._acquirer.run(self._strays.look_at_suspects)))
         except BaseException:
-            self._stopping = "shutdown"
+            self._roster.stopping = "shutdown"
             await self._end()
             raise
 
@@ -106,14 +118,14 @@ class Worker:
         Commands may go on; they take no chat any more. A second call waits for the first. Where the call is cancelled,
         the worker ends at once, and its chats are taken over by others.
         """
-        if self._stopping is not None:
+        if self._roster.stopping is not None:
             await self._ended.wait()
             return
-        self._stopping = reason
+        self._roster.stopping = reason
         try:
-            for runner in self._runners.values():
+            for runner in self._roster.runners.values():
                 runner.stop(reason)
-            while self._taken or self._tasks.difference(self._loops):
+            while self._roster.taken or self._tasks.difference(self._loops):
                 # A command under way takes a chat with its append: that chat is let go too.
                 if running := self._tasks.difference(self._loops):
                     await asyncio.wait(running)
@@ -126,19 +138,20 @@ class Worker:
     async def _end(self) -> None:
         """End all that still runs, and give the lease back."""
         try:
-            for runner in self._runners.values():
+            for runner in self._roster.runners.values():
                 runner.lose()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(tuple(self._tasks), timeout=_ENDING)
-            await self._runtime.journal.store.forget_worker(self.worker)
+            await self._lease.give_back()
         except StoreError as error:
             # The lease ages out by itself.
             _log.warning("lease_not_given_back", worker=self.worker, error=str(error))
         finally:
+            self._lease.stop()
             self._loops.clear()
-            self._runners.clear()
+            self._roster.runners.clear()
             self._ended.set()
 
     @contextmanager
@@ -152,7 +165,7 @@ class Worker:
         finally:
             claims.discard(claim)
             if not any(other.taken for other in claims):
-                self._taken.discard(chat)
+                self._roster.taken.discard(chat)
                 self._idle.set()
             if not claims:
                 del self._claims[chat]
@@ -164,16 +177,21 @@ class Worker:
 
         The worker is not stopping, does not run the chat, has a free slot, and no older pending chat waits for one.
         """
-        if self._stopping is not None or not self._runtime.lease_fresh():
+        if self._roster.stopping is not None or not self._runtime.lease_fresh():
             return False
-        if self._backlog or self._wake.is_set() or chat in self._runners or self._faults.holds_back(chat):
+        if (
+            self._acquirer.backlog
+            or self._acquirer.wake.is_set()
+            or chat in self._roster.runners
+            or self._faults.holds_back(chat)
+        ):
             return False
-        return chat in self._taken or self._free() > 0
+        return chat in self._roster.taken or self._roster.free() > 0
 
     def take(self, claim: Claim, run: PlanRun) -> None:
         """Acquire within a plan that made a chat pending; ``adopt`` the chat when the plan was written."""
         claim.taken = True
-        self._taken.add(claim.chat)
+        self._roster.taken.add(claim.chat)
         take(run, self.worker, self._runtime.release, self._hold_at)
 
     def adopt(self, loaded: LoadedChat) -> None:
@@ -183,7 +201,7 @@ class Worker:
         done that was done already.
         """
         chat = loaded.header.chat
-        if loaded.state.control.holder == self.worker and chat not in self._runners:
+        if loaded.state.control.holder == self.worker and chat not in self._roster.runners:
             runner = self._run(chat, loaded)
             if self._missed.get(chat, 0) > loaded.header.version:
                 # It was changed between the append and now, when there was no runner to tell.
@@ -191,13 +209,13 @@ class Worker:
 
     def suspect(self, chat: ChatId) -> None:
         """Look soon whether the worker holds ``chat`` without running it."""
-        self._suspects.add(chat)
-        self._wake.set()
+        self._strays.suspects.add(chat)
+        self._acquirer.wake.set()
 
     def notice(self, loaded: LoadedChat) -> None:
         """Take note of a chat that a command of this process has just changed: no hint need come round for it."""
         chat, status = loaded.header.chat, loaded.state.control.status
-        runner = self._runners.get(chat)
+        runner = self._roster.runners.get(chat)
         if runner is not None:
             runner.hint()
             if status == "pending":
@@ -212,11 +230,8 @@ class Worker:
             actor=runtime.actor,
             epoch=epoch,
             policy_for=runtime.policy_for,
-            stop=lambda: self._stopping,
+            stop=lambda: self._roster.stopping,
         )
-
-    def _free(self) -> int:
-        return self._runtime.settings.capacity - len(self._taken.union(self._runners))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -224,89 +239,23 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _new_lease(self) -> None:
-        self._runtime.worker = WorkerId(self._runtime.new_id())
-        await self._renew(start=True)
-
-    async def _renew(self, *, start: bool = False) -> bool:
-        """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
-        runtime, lease = self._runtime, self._runtime.settings.lease
-        asked = runtime.boot()
-        beat = await runtime.journal.store.heartbeat(
-            self.worker, round(lease * 1e6), start=start, note=runtime.note() if start else None
-        )
-        self._set_clock(beat.now)
-        if beat.renewed:
-            runtime.lease_until = asked + lease
-        return beat.renewed
-
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(self._runtime.settings.lease / 3)
-            try:
-                if not await self._renew():
-                    self._lose_all()
-                    await self._new_lease()
-                    self._wake.set()
-                await self._reconcile()
-            except StoreError as error:
-                _log.warning("heartbeat_failed", worker=self.worker, error=str(error))
-                self._lose_if_stale()
-            except Exception:  # noqa: BLE001 - without its beat the worker loses all chats
-                _log.exception("heartbeat_failed", worker=self.worker)
-                self._lose_if_stale()
-            self._runtime.parts.collect()
-
-    def _lose_if_stale(self) -> None:
-        if not self._runtime.lease_fresh():
-            self._lose_all()
+    async def _beaten(self) -> None:
+        """See after each heartbeat that this worker runs what the store says it holds, and nothing else."""
+        self._runtime.parts.collect()
+        await self._strays.find()
+        for runner in self._roster.runners.values():
+            runner.hint()
+        if self.worker != self._known_as:
+            self._known_as = self.worker
+            self._acquirer.wake.set()
 
     def _lose_all(self) -> None:
         """Stop all runners at once: others may take their chats now."""
-        _log.error("lease_lost", worker=self.worker, chats=len(self._runners))
-        self._runtime.lease_until = -math.inf
-        for runner in self._runners.values():
+        runners = self._roster.runners
+        _log.error("lease_lost", worker=self.worker, chats=len(runners))
+        for runner in runners.values():
             runner.lose()
-        self._runners.clear()
-
-    async def _reconcile(self) -> None:
-        """Run chats that the store says are held here without a runner, and have runners look at theirs."""
-        for chat in await self._runtime.journal.store.held_by(self.worker):
-            if not self._faults.holds_back(chat):
-                await self._see_to(chat, self._check(chat))
-        for runner in self._runners.values():
-            runner.hint()
-
-    def _is_stray(self, chat: ChatId) -> bool:
-        """Whether nobody here sees to ``chat``: neither a runner nor a command that is about to make one."""
-        return chat not in self._runners and chat not in self._taken and self._stopping is None
-
-    async def _check(self, chat: ChatId) -> None:
-        """Go on with a chat that is held here and not run: what was under way is gone, so a new attempt starts."""
-        if not self._is_stray(chat):
-            return
-        try:
-            outcome = await self._runtime.journal.execute(
-                chat, lambda run: self._let_go_stray(chat, run), self._runtime.identity(), now=self._runtime.now
-            )
-        except Refusal as refusal:
-            _log.debug("stray_moved_on", chat=chat, code=refusal.code)
-            return
-        control = outcome.chat.state.control
-        if control.interrupting and self._is_stray(chat):
-            self.adopt(outcome.chat)
-        if control.status == "error":
-            self._faults.forgive(chat)
-        if outcome.recorded:
-            _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
-            self._wake.set()
-
-    def _let_go_stray(self, chat: ChatId, run: PlanRun) -> None:
-        control = run.state.control
-        hold = self._hold_at(control.epoch)
-        # Asked here and not before: a command may have taken the chat meanwhile.
-        if hold.holds(control) and self._is_stray(chat):
-            let_go(run, hold, self._faults.deaths(chat, control.history_version))
+        runners.clear()
 
     async def _see_to(self, chat: ChatId, work: Awaitable[None]) -> None:
         """Do work for one chat: unless the store is away, its failure is that chat's alone."""
@@ -317,11 +266,10 @@ class Worker:
         except Exception:  # noqa: BLE001 - whatever it is, the other chats go on
             self._blame(chat, "chat_failed")
 
-    def _blame(self, chat: ChatId, what: str, history_version: int | None = None) -> None:
+    def _blame(self, chat: ChatId, what: str, *, died: bool = False) -> None:
         """Log the exception under way as one chat's fault, and leave that chat alone for a while."""
-        delay = self._faults.note(chat, history_version)
+        delay = self._faults.note(chat, died=died)
         _log.exception(what, chat=chat, worker=self.worker, left_alone_for=delay)
-        asyncio.get_running_loop().call_later(delay + 0.001, self._wake.set)
 
     async def _listen(self, listening: asyncio.Future[None]) -> None:
         while True:
@@ -339,10 +287,9 @@ class Worker:
             await asyncio.sleep(self._runtime.settings.poll)
 
     def _take_hint(self, hint: Hint) -> None:
-        runner = self._runners.get(hint.chat)
+        runner = self._roster.runners.get(hint.chat)
         if runner is None:
-            if hint.due:
-                self._wake.set()
+            self._acquirer.hint(hint)
             if hint.chat in self._claims:
                 self._missed[hint.chat] = max(hint.version, self._missed.get(hint.chat, 0))
             return
@@ -352,48 +299,18 @@ class Worker:
         if known is None or hint.version > known.state.control.version:
             runner.hint()
 
-    async def _acquire_loop(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(self._runtime.settings.poll):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            try:
-                await self._acquire_pass()
-            except StoreError as error:
-                _log.warning("acquire_pass_failed", worker=self.worker, error=str(error))
-            except Exception:  # noqa: BLE001 - without this loop no chat is acquired any more
-                _log.exception("acquire_pass_failed", worker=self.worker)
-
-    async def _acquire_pass(self) -> None:
-        if self._stopping is not None or not self._runtime.lease_fresh():
-            return
-        while self._suspects:
-            chat = self._suspects.pop()
-            await self._see_to(chat, self._check(chat))
-        limit = max(self._free(), 1)
-        due = await self._runtime.journal.store.find_due(
-            agents=tuple(self._runtime.agents),
-            reader_level=READER_LEVEL,
-            limit=limit,
-            exclude=self._faults.held_back(),
-        )
-        fresh = [each for each in due if each.chat not in self._runners]
-        self._backlog = len(fresh) >= limit
-        for each in fresh:
-            await self._see_to(each.chat, self._serve(each))
-
     async def _serve(self, due: DueChat) -> None:
-        if self._stopping is not None or due.chat in self._runners:
+        await self._see_to(due.chat, self._serve_one(due))
+
+    async def _serve_one(self, due: DueChat) -> None:
+        if self._roster.stopping is not None or due.chat in self._roster.runners:
             return
         if due.kind == "expired":
             await self._expire(due.chat)
-        elif due.chat in self._taken:
+        elif due.chat in self._roster.taken:
             # A command is taking it. If that comes to nothing, this comes back.
             self._due.add(due.chat)
-        elif self._free() > 0 or due.kind == "interruption":
+        elif self._roster.free() > 0 or due.kind == "interruption":
             self._run(due.chat, None)
 
     async def _expire(self, chat: ChatId) -> None:
@@ -411,9 +328,9 @@ class Worker:
 
     def _run(self, chat: ChatId, loaded: LoadedChat | None) -> ChatRunner:
         runner = ChatRunner(self._runtime, chat, loaded)
-        if self._stopping is not None:
-            runner.stop(self._stopping)
-        self._runners[chat] = runner
+        if self._roster.stopping is not None:
+            runner.stop(self._roster.stopping)
+        self._roster.runners[chat] = runner
         _ = self._spawn(self._run_one(chat, runner))
         return runner
 
@@ -425,14 +342,14 @@ class Worker:
             # Only a runner that lost its lease gives up here: whoever holds the chat now sees to it.
             _log.warning("runner_gave_up", chat=chat, worker=self.worker, error=str(error))
         except Exception:  # noqa: BLE001 - whatever it is, it is this chat's alone
-            known = runner.state
-            self._blame(chat, "runner_failed", known.state.control.history_version if known is not None else None)
-            if known is not None:
-                self._suspects.add(chat)
-            self._wake.set()  # another chat may have its slot
+            held = runner.state is not None
+            self._blame(chat, "runner_failed", died=held)
+            if held:
+                self._strays.suspects.add(chat)
+            self._acquirer.wake.set()  # another chat may have its slot
         finally:
-            if self._runners.get(chat) is runner:
-                del self._runners[chat]
+            if self._roster.runners.get(chat) is runner:
+                del self._roster.runners[chat]
         if loaded is not None:
             self._faults.forgive(chat)
             self._wake_for(loaded)
@@ -440,15 +357,14 @@ class Worker:
 
     def _wake_if_due(self, chat: ChatId) -> None:
         """Look again where ``chat`` was said to want a worker while it had one, or a command was at it."""
-        if chat in self._due and self._runners.get(chat) is None:
+        if chat in self._due and self._roster.runners.get(chat) is None:
             self._due.discard(chat)
-            self._wake.set()
+            self._acquirer.wake.set()
 
     def _wake_for(self, loaded: LoadedChat) -> None:
         """Look again when the chat's retry or deadline is due, and now if a chat waits for the slot."""
         due = loaded.header.due_at
         if due is not None:
-            delay = max(0.0, (due - self._runtime.now()) / 1e6)
-            asyncio.get_running_loop().call_later(delay + 0.001, self._wake.set)
-        if self._backlog or loaded.state.control.status == "pending":
-            self._wake.set()
+            self._acquirer.wake_in((due - self._runtime.now()) / 1e6)
+        if self._acquirer.backlog or loaded.state.control.status == "pending":
+            self._acquirer.wake.set()

@@ -105,7 +105,7 @@ async def test_an_expiry_after_the_results_finds_nothing_to_expire(base: Store, 
         await engine.submit_tool_results(CHAT, action, {call: "blue"})
         await reached(engine, lambda state: state.control.action is not None and state.control.action.id != action)
         held.open()
-        await until(lambda: engine.worker is not None and not engine.worker._wake.is_set())
+        await until(lambda: engine.worker is not None and not engine.worker._acquirer.wake.is_set())
         polled = gated.hold("find_due", after=True)
         await polled.arrived()
         polled.open()

@@ -78,9 +78,9 @@ def worker_of(engine: Engine) -> Worker:
 async def look(engine: Engine) -> None:
     """Have the worker look for due chats, and wait until it has."""
     worker = worker_of(engine)
-    worker._wake.set()
-    await until(lambda: not worker._wake.is_set())
-    await worker._acquire_pass()
+    worker._acquirer.wake.set()
+    await until(lambda: not worker._acquirer.wake.is_set())
+    await worker._acquirer.look()
 
 
 async def test_a_result_that_cannot_be_recorded_is_an_error_in_its_place(any_base: Store) -> None:
@@ -139,7 +139,7 @@ async def test_the_third_runner_that_dies_on_a_history_fails_the_turn(any_base: 
             assert worker_of(engine).running == (), "it is left alone for a while"
             assert died.happened == deaths
             boot.seconds += LONGEST_DELAY
-            worker_of(engine)._wake.set()
+            worker_of(engine)._acquirer.wake.set()
         state = await settled(engine)
         assert state.control.status == "error"
         assert state.control.last_error is not None
@@ -210,7 +210,7 @@ async def test_an_expiry_that_fails_is_that_chats_alone(base: Store, clock: Manu
             await reached(engine, lambda state: state.control.status == "requires_action", name)
         damaged.no_control = {"a"}
         clock.advance(60)
-        worker_of(engine)._wake.set()
+        worker_of(engine)._acquirer.wake.set()
         assert (
             texts(await reached(engine, lambda state: state.control.status == "waiting", "b"))[-1] == "assistant: Well."
         )
@@ -233,7 +233,7 @@ async def test_a_stray_that_cannot_be_read_does_not_end_the_beat(base: Store) ->
             creating.cancel()
             await asyncio.wait({creating})
         gated.no_control = {"a"}
-        await worker_of(engine)._reconcile()
+        await worker_of(engine)._strays.find()
         assert texts(await settled(engine, "b"))[-1] == "assistant: Hi."
         assert worker_of(engine)._faults.held_back() == ("a",)
         gated.no_control = set()
@@ -281,11 +281,12 @@ def test_a_chat_is_left_alone_for_longer_each_time() -> None:
     now = [0.0]
     faults = ChatFaults(lambda: now[0])
     chat = ChatId(CHAT)
-    assert [faults.note(chat, 3) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert faults.deaths(chat, 3) == 8
-    assert faults.deaths(chat, 4) == 0
-    assert faults.note(chat, 4) == 60
-    assert faults.deaths(chat, 4) == 1
+    assert [faults.note(chat) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert not faults.died(chat)
+    assert faults.note(chat, died=True) == 60
+    assert faults.died(chat)
+    faults.counted(chat, 1)
+    assert not faults.died(chat), "its log tells of it now"
     assert faults.held_back() == (chat,)
     now[0] = 60.0
     assert not faults.holds_back(chat)

@@ -90,7 +90,7 @@ async def test_an_imported_log_is_not_run_and_not_changed(any_base: Store, clock
             polled = gated.hold("find_due", after=True)
             await polled.arrived()
             polled.open()
-        await worker._reconcile()
+        await worker._strays.find()
         for name, command in COMMANDS.items():
             with pytest.raises(ChatForeign):
                 await command(engine)

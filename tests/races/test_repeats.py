@@ -35,7 +35,7 @@ async def repeated(store: Store, engine: Engine, give: Give, chat: str = CHAT) -
     before = await log_of(store, first.chat)
     again = await give(engine, "same")
     assert same(first, again)
-    await until(lambda: engine.worker is None or not engine.worker._suspects)
+    await until(lambda: engine.worker is None or not engine.worker._strays.suspects)
     assert await log_of(store, first.chat) == before
     with pytest.raises(IdempotencyConflict):
         await give(engine, "other")

@@ -71,7 +71,7 @@ async def test_a_close_that_is_cancelled_ends_all_the_same(any_base: Store) -> N
     await stop.arrived()
     worker = worker_of(engine)
     closing = asyncio.create_task(engine.__aexit__(None, None, None))
-    await until(lambda: worker._stopping is not None)
+    await until(lambda: worker._roster.stopping is not None)
     closing.cancel()
     await asyncio.wait({closing}, timeout=PATIENCE)
     assert closing.cancelled()

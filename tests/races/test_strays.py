@@ -39,7 +39,7 @@ async def test_a_chat_taken_by_a_command_whose_caller_left_is_released_and_run(a
             await sending
         assert (await engine.state(CHAT)).control.status == "running"
         assert worker_of(engine).running == ()
-        await worker_of(engine)._reconcile()
+        await worker_of(engine)._strays.find()
         state = await settled(engine)
     assert texts(state)[2:] == ["user: How are you?", "assistant: Well."]
     assert (await types_of(any_base)).count("released") == 1
@@ -58,7 +58,7 @@ async def test_a_stray_that_was_interrupted_is_finished(any_base: Store) -> None
             await sending
         receipt = await engine.interrupt(CHAT)
         assert receipt.state == "I0"
-        await worker_of(engine)._reconcile()
+        await worker_of(engine)._strays.find()
         state = await settled(engine)
     assert state.control.status == "waiting"
     assert (await types_of(any_base))[-2:] == ["turn_interrupted", "interruption_finished"]
@@ -88,7 +88,7 @@ async def test_a_chat_that_a_command_is_taking_is_no_stray(any_base: Store) -> N
         await held.arrived()
         # Another command on the same chat comes and goes meanwhile.
         await engine.set_title(CHAT, "A talk")
-        await worker_of(engine)._reconcile()
+        await worker_of(engine)._strays.find()
         held.open()
         await sending
         await settled(engine)
@@ -105,7 +105,7 @@ async def test_a_chat_that_a_command_takes_while_strays_are_looked_at_is_not_rel
         await engine.create_chat("helper", "Hello", chat_id=CHAT)
         await first.arrived()
         listed = gated.hold("held_by", after=True)
-        looking = asyncio.create_task(worker_of(engine)._reconcile())
+        looking = asyncio.create_task(worker_of(engine)._strays.find())
         await listed.arrived()
         first.go()
         await settled(engine)
@@ -134,10 +134,10 @@ async def test_a_poll_that_saw_the_chat_pending_before_a_command_took_it(any_bas
         engine_on(GatedStore(any_base), [], worker=False) as other,
         engine_on(gated, provider) as engine,
     ):
-        await until(lambda: not worker_of(engine)._wake.is_set() and not worker_of(engine)._backlog)
+        await until(lambda: not worker_of(engine)._acquirer.wake.is_set() and not worker_of(engine)._acquirer.backlog)
         await other.create_chat("helper", "Hello", chat_id=CHAT)
         polled = gated.hold("find_due", after=True)
-        worker_of(engine)._wake.set()
+        worker_of(engine)._acquirer.wake.set()
         await polled.arrived()
         await other.interrupt(CHAT)
         taken = gated.hold("append", having("message_sent"), after=True)
@@ -148,7 +148,7 @@ async def test_a_poll_that_saw_the_chat_pending_before_a_command_took_it(any_bas
             taken.open()
             await stop.arrived()
             polled.open()
-            await until(lambda: not worker_of(engine)._wake.is_set())
+            await until(lambda: not worker_of(engine)._acquirer.wake.is_set())
         else:
             polled.open()
             await until(lambda: CHAT in worker_of(engine)._due)
@@ -190,7 +190,7 @@ async def test_a_worker_that_stops_lets_go_of_a_chat_that_a_command_takes_meanwh
         sending = asyncio.create_task(engine.send_message(CHAT, "How are you?"))
         await held.arrived()
         stopping = asyncio.create_task(worker_of(engine).stop())
-        await until(lambda: worker_of(engine)._stopping is not None)
+        await until(lambda: worker_of(engine)._roster.stopping is not None)
         held.open()
         await sending
         await stopping
@@ -238,7 +238,7 @@ async def test_a_repeated_command_does_not_do_an_effect_again(any_base: Store) -
         await until(lambda: worker_of(engine).running == ())
         reading.open()
         assert (await repeating).repeated
-        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._suspects)
+        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._strays.suspects)
         state = await settled(engine)
     assert len(provider.requests) == 2
     assert texts(state)[2:] == ["user: How are you?", "assistant: Well."]

@@ -1,0 +1,145 @@
+"""The lease of a worker: taken under a new id, renewed while its row is fresh and the loop turns, and never revived.
+
+Owns the heartbeat, the id that changes with each lease, and who else is alive. What becomes of chats when the lease is
+lost is the worker's matter: it is told at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from events.ids import WorkerId
+from generation.runtime import Runtime
+from generation.watchdog import LoopWatch
+from store.errors import StoreError
+from store.log import get_logger
+
+_log = get_logger(__name__)
+
+BEATS: Final = 3
+"""Heartbeats in the time of a lease."""
+
+
+class Lease:
+    """Keeps the worker's heartbeat row.
+
+    Args:
+        runtime: The shared parts; ``worker`` and ``lease_until`` are kept here.
+        clock_offset: Told the database's time (microseconds UTC) with each heartbeat.
+        lost: Called at once when the lease is lost.
+    """
+
+    def __init__(self, runtime: Runtime, clock_offset: Callable[[int], None], lost: Callable[[], None]) -> None:
+        self._runtime = runtime
+        self._set_clock = clock_offset
+        self._on_lost = lost
+        self.watch = LoopWatch(runtime.settings.lease / 2) if runtime.settings.watch_loop else None
+        self._lost = True
+        self._alive: tuple[WorkerId, ...] = ()
+        self.kin: tuple[WorkerId, ...] = ()
+        """Living workers that run chats of the same agents, this one among them."""
+
+    async def take(self) -> None:
+        """Take a lease under a new id.
+
+        Raises:
+            StoreError: It could not be written.
+        """
+        self._runtime.worker = WorkerId(self._runtime.new_id())
+        await self._renew(start=True)
+
+    def start(self) -> None:
+        """Watch that the running event loop turns, until ``stop``."""
+        if self.watch is not None:
+            self.watch.start()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        if self.watch is not None:
+            self.watch.stop()
+
+    async def keep(self, beaten: Callable[[], Awaitable[None]]) -> None:
+        """Renew the lease, and take a new one where it was lost; for ever.
+
+        Args:
+            beaten: Called after each heartbeat that the store answered.
+        """
+        while True:
+            await asyncio.sleep(self._runtime.settings.lease / BEATS)
+            try:
+                if await self.beat():
+                    await beaten()
+            except StoreError as error:
+                _log.warning("heartbeat_failed", worker=self._runtime.worker, error=str(error))
+            except Exception:  # noqa: BLE001 - without its beat the worker loses all chats
+                _log.exception("heartbeat_failed", worker=self._runtime.worker)
+            self.check()
+
+    async def beat(self) -> bool:
+        """Renew the lease once, or come back under a new id; returns whether a lease is in force.
+
+        A process whose loop was blocked does not ask: what it says of itself is of before. It asks with the next beat,
+        if its loop turns by then.
+        """
+        if self.watch is not None and not self.watch.turning:
+            _log.warning("heartbeat_withheld", worker=self._runtime.worker)
+            return False
+        if not await self._renew():
+            self.lose()
+            await self.take()
+        return True
+
+    async def guard(self) -> None:
+        """See that the lease ends when it has run out by this process's clock, also while the store does not answer."""
+        lease = self._runtime.settings.lease
+        while True:
+            left = self._runtime.lease_until - self._runtime.boot()
+            await asyncio.sleep(min(max(left, lease / 20), lease / BEATS))
+            self.check()
+
+    def check(self) -> None:
+        """Lose the lease if it has run out."""
+        if not self._lost and not self._runtime.lease_fresh():
+            self.lose()
+
+    def lose(self) -> None:
+        """Have all work stop at once: others may take the chats now."""
+        self._lost = True
+        self._runtime.lease_until = -math.inf
+        self._on_lost()
+
+    async def give_back(self) -> None:
+        """End the lease now, so that nobody waits for its end.
+
+        Raises:
+            StoreError: It could not be given back; it ages out by itself.
+        """
+        await self._runtime.journal.store.forget_worker(self._runtime.worker)
+
+    async def _renew(self, *, start: bool = False) -> bool:
+        """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
+        runtime, lease = self._runtime, self._runtime.settings.lease
+        asked = runtime.boot()
+        beat = await runtime.journal.store.heartbeat(
+            runtime.worker, round(lease * 1e6), start=start, note=runtime.note() if start else None
+        )
+        self._set_clock(beat.now)
+        if beat.renewed:
+            runtime.lease_until = asked + lease
+            self._lost = False
+            await self._meet(beat.peers)
+        return beat.renewed
+
+    async def _meet(self, alive: tuple[WorkerId, ...]) -> None:
+        """Note who is alive; what a worker says of itself is read when a new one is among them."""
+        if alive == self._alive:
+            return
+        agents = set(self._runtime.agents)
+        kin = {self._runtime.worker}
+        for each in await self._runtime.journal.store.list_workers():
+            if each.worker in alive and not agents.isdisjoint(each.note.agents):
+                kin.add(each.worker)
+        self._alive, self.kin = alive, tuple(sorted(kin))
