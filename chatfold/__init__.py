@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         client_tool,
         tool,
     )
+    from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Happened
     from store import open_store
     from store.contract import (
         ChatQuery,
@@ -172,6 +173,9 @@ __all__ = [
     "ToolOutput",
     "client_tool",
     "tool",
+    "Happened",
+    "NOT_HAPPENED",
+    "NOT_KNOWN",
     "Context",
     "ContextFile",
     "ContextSource",
@@ -290,6 +294,9 @@ _HOMES: Final = {
     "ToolOutput": "generation.tools.contract",
     "client_tool": "generation.tools.contract",
     "tool": "generation.tools.contract",
+    "Happened": "generation.tools.reconcile",
+    "NOT_HAPPENED": "generation.tools.reconcile",
+    "NOT_KNOWN": "generation.tools.reconcile",
     "Context": "generation.context",
     "ContextFile": "generation.context",
     "ContextSource": "generation.context",

@@ -66,6 +66,7 @@ def step_problems(step: ReplayStep) -> Iterator[str]:
     """
     yield from _legal(step)
     yield from _fenced(step)
+    yield from _run_once(step)
     yield from _timely(step)
     yield from _effects(step)
     yield from violations(step.after, history=False)
@@ -99,6 +100,22 @@ def _fenced(step: ReplayStep) -> Iterator[str]:
     decision = getattr(event, "decision", None)
     if decision is not None and decision.policy != control.policy:
         yield "the decision was taken under a policy that is not the recorded one"
+
+
+def _run_once(step: ReplayStep) -> Iterator[str]:
+    """Yield calls that were run again though they must not be, or lost though they could be asked for."""
+    event, calls = step.recorded.event, step.before.control.indexes.open_calls
+    if isinstance(event, v.AttemptStarted):
+        again = {call.key for call in calls if call.recorded}.intersection(event.calls)
+        yield from (f"call {key} was started again, and its result is recorded" for key in sorted(again))
+    leaves = isinstance(event, v.Released | v.TurnFailed) or (isinstance(event, v.Acquired) and event.takeover)
+    if isinstance(event, v.Released | v.TurnFailed | v.Acquired) and leaves:
+        lost = {call.key for call in calls if call.lost_with_worker}
+        yield from (
+            f"call {key} ran when its holder went, and nothing says so" for key in sorted(lost - {*event.unknown})
+        )
+        running = {call.key for call in calls if call.runs}
+        yield from (f"call {key} is said to be lost, and did not run" for key in sorted({*event.unknown} - running))
 
 
 def _timely(step: ReplayStep) -> Iterator[str]:

@@ -55,7 +55,7 @@ def reason_for(call: OpenCall, trigger: str, status: SourceStatus) -> Reason | N
     """Return why ``call`` is answered by ``trigger`` in ``status``; None where its own recorded result answers it."""
     if call.recorded:
         return None
-    if call.runs and call.runner == "local":
+    if call.may_have_happened:
         return Reason.INTERRUPTED_UNKNOWN
     if trigger in _STARTED_BEFORE and status == "running" and call.runner == "local":
         return Reason.NOT_STARTED

@@ -29,7 +29,8 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it;
     ``recorded`` that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is
-    an error.
+    an error. ``possibly_done``: a holder that is gone had started it, and its tool can be asked (``reconcile``), which
+    comes before it is run again.
     """
 
     key: CallKey
@@ -39,10 +40,12 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
     exclusive: bool = False
     stop_after: bool = False
     needs_approval: bool = False
+    reconcile: bool = False
     approved: bool = False
     started: bool = False
     recorded: bool = False
     result_error: bool = False
+    possibly_done: bool = False
 
     @property
     def may_run(self) -> bool:
@@ -53,6 +56,16 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def runs(self) -> bool:
         """Whether it may be running: started, and no result recorded."""
         return self.started and not self.recorded
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether nobody knows what it did: it may be running here, or ran with a holder that is gone."""
+        return (self.started or self.possibly_done) and not self.recorded and self.runner == "local"
+
+    @property
+    def lost_with_worker(self) -> bool:
+        """Whether its outcome is unknown for good if its holder goes now."""
+        return self.runs and self.runner == "local" and self.crash == "report" and not self.reconcile
 
 
 class Indexes(Struct, omit_defaults=True, kw_only=True):

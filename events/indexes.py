@@ -80,6 +80,7 @@ def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None
             exclusive=part.exclusive,
             stop_after=part.stop_after,
             needs_approval=part.needs_approval,
+            reconcile=part.reconcile,
         )
         for place, part in enumerate(body.parts)
         if isinstance(part, ToolCallPart) and part.runner != "provider"

@@ -54,7 +54,7 @@ class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
     """A tool call with the facts frozen at its commit: fold and decision never look at a later registry.
 
     ``arguments`` is the JSON text that the model gave. ``provider_call_id`` is an attribute: some providers repeat it
-    in every turn.
+    in every turn. ``reconcile``: its tool can be asked whether a call happened whose worker died.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
     exclusive: bool = False
     stop_after: bool = False
     needs_approval: bool = False
+    reconcile: bool = False
     metadata: Content | None = None
     repaired: tuple[str, ...] = ()
 

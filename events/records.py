@@ -105,7 +105,10 @@ class ModelPolicy(_Record, frozen=True, kw_only=True):
 
 
 class ToolPolicy(_Record, frozen=True, kw_only=True):
-    """A tool's declaration as recorded. ``schema`` is the digest of its name, description and argument schema."""
+    """A tool's declaration as recorded. ``schema`` is the digest of its name, description and argument schema.
+
+    ``reconcile``: it can be asked whether a call happened.
+    """
 
     name: str
     runner: Runner = "local"
@@ -113,6 +116,7 @@ class ToolPolicy(_Record, frozen=True, kw_only=True):
     exclusive: bool = False
     stop_after: bool = False
     needs_approval: bool = False
+    reconcile: bool = False
     timeout_us: int | None = None
     schema: str = ""
 

@@ -119,13 +119,16 @@ def _spend(control: Control, report: AttemptReport | None, added: tuple[Message,
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
-    # What ran on a worker that is gone or gave up: some outcomes are unknown for good, the rest starts anew.
+    # What ran on a worker that is gone or gave up: some outcomes are unknown for good, the rest starts anew, and where
+    # the tool can be asked what became of a call, it is asked first.
     for call in unknown:
         draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
     indexes = draft.control.indexes
     restart = frozenset(call.key for call in indexes.open_calls if call.runs)
     if restart:
+        asked = frozenset(call.key for call in indexes.open_calls if call.runs and call.reconcile)
         indexes.open_calls = mark_calls(indexes.open_calls, restart, started=False)
+        indexes.open_calls = mark_calls(indexes.open_calls, asked, possibly_done=True)
 
 
 def _born(draft: Draft, event: v.ChatCreated | v.ChatForked, envelope: Envelope) -> None:

@@ -193,4 +193,6 @@ def _facts(model: ModelConfig | None) -> Any:
 
 def _tool_facts(tool: Tool) -> dict[str, Any]:
     names = ("runner", "crash", "exclusive", "stop_after", "needs_approval", "timeout")
-    return {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}
+    facts = {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}
+    # Named only where it is there: revisions of agents that were declared before it stay as they were.
+    return facts if tool.reconcile is None else {**facts, "reconcile": True}

@@ -186,6 +186,7 @@ class Assembler:
             exclusive=policy.exclusive,
             stop_after=policy.stop_after,
             needs_approval=policy.needs_approval and not block.provider_executed,
+            reconcile=policy.reconcile and not block.provider_executed,
             metadata=metadata,
             repaired=block.replaced + repaired + more,
         )

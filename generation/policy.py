@@ -60,6 +60,7 @@ def tool_policy(tool: Tool) -> ToolPolicy:
         exclusive=tool.exclusive,
         stop_after=tool.stop_after,
         needs_approval=tool.needs_approval,
+        reconcile=tool.reconcile is not None,
         timeout_us=None if tool.timeout is None else microseconds(tool.timeout),
         schema=tool.digest,
     )

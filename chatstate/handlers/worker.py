@@ -211,4 +211,4 @@ def trailing_users(messages: Messages) -> list[TranscriptMessage]:
 
 def _lost(calls: tuple[OpenCall, ...]) -> tuple[CallKey, ...]:
     # A client's call in a batch that is refused as one never ran here.
-    return tuple(call.key for call in calls if call.runs and call.runner == "local" and call.crash == "report")
+    return tuple(call.key for call in calls if call.lost_with_worker)

@@ -108,4 +108,10 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
     part = transcript.messages[position].message.parts[part_of(call.key)] if position is not None else None
     given = transcript.arguments.get(call.key) or (part.arguments if isinstance(part, ToolCallPart) else None)
     arguments = given.text if given is not None and given.available else ""
-    return ToolCall(key=call.key, name=call.name, arguments=arguments, exclusive=call.exclusive)
+    return ToolCall(
+        key=call.key,
+        name=call.name,
+        arguments=arguments,
+        exclusive=call.exclusive,
+        possibly_done=call.possibly_done,
+    )

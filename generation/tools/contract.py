@@ -30,6 +30,14 @@ ToolRunner: TypeAlias = Literal["local", "client"]
 ToolFunction: TypeAlias = Callable[..., object]
 """A typed function, sync or async. A sync one runs in a thread of its own."""
 
+ReconcileFunction: TypeAlias = Callable[["ToolContext", dict[str, Any]], object]
+"""Tells what became of a call whose worker died: gets its context and its arguments by name, sync or async.
+
+It answers ``Happened(output)``, ``NOT_HAPPENED`` (the call runs then) or ``NOT_KNOWN``; where it raises, or does not
+answer within the tool's timeout, the outcome is not known. It may be asked more than once about one call, and by then
+the function of the dead worker may be running still: ``NOT_HAPPENED`` is right only where that one can do nothing more.
+"""
+
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
@@ -100,6 +108,7 @@ class Tool:
         runner: ``local``: ``function`` runs in the worker. ``client``: the chat waits for the client's result.
         crash: What to do with a call whose worker died while it ran: ``rerun`` it (only where running twice does no
             harm), or ``report`` to the model that the outcome is unknown.
+        reconcile: Asked before such a call of a ``report`` tool is reported: did it happen? See ``ReconcileFunction``.
         exclusive: It must be the only call of its step; otherwise none of them runs.
         stop_after: Its result, unless it is an error, ends the turn.
         needs_approval: The client must approve each call before it runs.
@@ -114,6 +123,7 @@ class Tool:
     schema: dict[str, Json] = field(hash=False)
     runner: ToolRunner = "local"
     crash: CrashPolicy = "report"
+    reconcile: ReconcileFunction | None = None
     exclusive: bool = False
     stop_after: bool = False
     needs_approval: bool = False
@@ -130,6 +140,8 @@ class Tool:
             raise ToolDeclarationError(self.name, f"runner is local or client, not {self.runner!r}")
         if self.crash not in {"rerun", "report"}:
             raise ToolDeclarationError(self.name, f"crash is rerun or report, not {self.crash!r}")
+        if self.reconcile is not None:
+            self._check_reconcile(self.reconcile)
         if (self.function is None) is (self.runner == "local"):
             raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
         if not isinstance(self.description, str):
@@ -139,6 +151,22 @@ class Tool:
             raise ToolDeclarationError(self.name, f"a timeout of {seconds!r} s")
         object.__setattr__(self, "schema", check_schema(self.name, self.schema))
 
+    def _check_reconcile(self, reconcile: object) -> None:
+        if not callable(reconcile):
+            raise ToolDeclarationError(self.name, f"reconcile is a function, not {type(reconcile).__name__}")
+        if self.runner == "client":
+            raise ToolDeclarationError(self.name, "the client runs this tool: there is no crash to reconcile")
+        if self.crash == "rerun":
+            raise ToolDeclarationError(
+                self.name, "a rerun tool is run again in any case: reconcile is for crash=report"
+            )
+        try:
+            inspect.signature(reconcile).bind(None, {})
+        except TypeError as error:
+            raise ToolDeclarationError(self.name, f"reconcile takes the context and the arguments: {error}") from None
+        except ValueError:
+            return  # something built in, whose parameters cannot be read
+
     @classmethod
     def from_function(
         cls,
@@ -147,6 +175,7 @@ class Tool:
         name: str | None = None,
         description: str | None = None,
         crash: CrashPolicy = "report",
+        reconcile: ReconcileFunction | None = None,
         exclusive: bool = False,
         stop_after: bool = False,
         needs_approval: bool = False,
@@ -160,6 +189,7 @@ class Tool:
             name: The function's own by default.
             description: In place of the docstring.
             crash: See ``Tool``.
+            reconcile: See ``Tool``.
             exclusive: See ``Tool``.
             stop_after: See ``Tool``.
             needs_approval: See ``Tool``.
@@ -184,6 +214,7 @@ class Tool:
             description=signature.description if description is None else description,
             schema=signature.schema,
             crash=crash,
+            reconcile=reconcile,
             exclusive=exclusive,
             stop_after=stop_after,
             needs_approval=needs_approval,
@@ -224,6 +255,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     crash: CrashPolicy = "report",
+    reconcile: ReconcileFunction | None = None,
     exclusive: bool = False,
     stop_after: bool = False,
     needs_approval: bool = False,

@@ -1,33 +1,37 @@
 """Runs one call of a local tool, from the model's text to a storable result.
 
-Owns the task or thread of the call, its timeout, its cancellation, and what becomes of a function that does not end.
-Which calls run together is ``generation.tools.batch``'s; recording results is the runner's.
+A call that a holder which is gone may have done already is asked about before anything of it runs. Calling a function
+is ``generation.tools.invoke``'s, which calls run together ``generation.tools.batch``'s; recording results is the
+runner's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
 from events.ids import ChatId, WorkerId
+from events.reasons import REASON_TEXTS, Reason
 from generation.budget import UNKNOWN_LIMIT_BUDGET
 from generation.tools.arguments import parse_arguments
-from generation.tools.contract import CallCancelled, ToolContext
+from generation.tools.contract import ToolContext
+from generation.tools.invoke import Invocation, Reading
 from generation.tools.output import Answer, CallResult, answer_of, error_answer, exception_answer
 from generation.tools.policy import ToolCall
+from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Outcome, Verdict, verdict_of
 from generation.tools.registry import CallRefused, ToolSet
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)
 
-_abandoned_work: Final[set[asyncio.Task[Answer]]] = set()
-"""Holds what nobody waits for any more until it ends: the event loop itself keeps weak references only."""
+_LOST: Final = Answer(REASON_TEXTS[Reason.WORKER_LOST], is_error=True)
+"""What is shown of a call of which nobody knows whether it happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +59,7 @@ class CallEnvironment:
 
 
 class RunningCall:
-    """One call, running since it was made.
-
-    An async function is cancelled as asyncio does it. A sync function's thread cannot be: its ``ToolContext`` says that
-    it shall end, and whoever waits decides how long. After that the call is abandoned: the thread goes on, what it
-    gives is dropped and logged.
-    """
+    """One call, running since it was made."""
 
     def __init__(self, call: ToolCall, env: CallEnvironment) -> None:
         self.call = call
@@ -76,12 +75,10 @@ class RunningCall:
         )
         self._log = _log.bind(chat=env.chat, call=call.key, tool=call.name)
         self._abandoned = False
-        self._too_late = threading.Event()
-        self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.create_future()
-        self._in_thread = False
-        self._work: asyncio.Task[Answer] | None = None
-        self._task = asyncio.create_task(self._supervise(), name=f"tool {call.name} {call.key}")
+        self._question: Invocation | None = None
+        self._function: Invocation | None = None
+        self._name = f"tool {call.name} {call.key}"
+        self._task = asyncio.create_task(self._supervise(), name=self._name)
 
     @property
     def done(self) -> bool:
@@ -90,8 +87,13 @@ class RunningCall:
 
     @property
     def begun(self) -> bool:
-        """Whether the function was entered. A call that ends without that had no effect."""
-        return self._begun.done()
+        """Whether the tool's function was entered. A call that ends without that had no effect here."""
+        return self._function is not None and self._function.begun
+
+    @property
+    def _work(self) -> Invocation | None:
+        """What runs now: the question whether it happened, then the function."""
+        return self._function or self._question
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
@@ -102,7 +104,7 @@ class RunningCall:
         if self.done or self._cancel_flag.is_set():
             return
         self._cancel_flag.set()
-        if self._work is not None and not self._in_thread:
+        if self._work is not None:
             self._work.cancel()
 
     async def wait(self, grace: float | None = None) -> CallResult | None:
@@ -114,7 +116,7 @@ class RunningCall:
         """
         if not self.done:
             await asyncio.wait({self._task}, timeout=grace)
-        if not self.done and self._work is not None and self._work.done():
+        if not self.done and self._work is not None and self._work.through:
             await asyncio.wait({self._task})  # the function is through, its result is a turn of the loop away
         if not self.done:
             self.abandon()
@@ -131,25 +133,55 @@ class RunningCall:
         if self.done or self._abandoned:
             return
         self._abandoned = True
-        self._too_late.set()
         self._cancel_flag.set()
         self._task.cancel()
         if self._work is not None:
-            self._let_go(self._work)
-
-    def _let_go(self, work: asyncio.Task[Answer]) -> None:
-        self._log.warning("tool_call_abandoned", in_thread=self._in_thread)
-        _abandoned_work.add(work)
-        work.add_done_callback(self._drop)
-        work.cancel()
-
-    def _drop(self, work: asyncio.Task[Answer]) -> None:
-        _abandoned_work.discard(work)
-        if not work.cancelled() and work.exception() is None:
-            self._log.warning("tool_result_dropped")
+            self._work.abandon()
 
     async def _supervise(self) -> CallResult | None:
+        """Ask where it may be done already, run it where it is not."""
         started = self._env.now()
+        outcome: Outcome | None = await self._ask() if self.call.possibly_done else NOT_HAPPENED
+        if outcome is NOT_HAPPENED:
+            outcome = await self._run()
+        if outcome is None:
+            return None
+        unknown = isinstance(outcome, Verdict)
+        return CallResult(
+            key=self.call.key,
+            name=self.call.name,
+            answer=_LOST if isinstance(outcome, Verdict) else outcome,
+            reason=Reason.WORKER_LOST if unknown else None,
+            started_at=None if unknown else started,
+            ended_at=None if unknown else max(started, self._env.now()),
+        )
+
+    async def _ask(self) -> Outcome | None:
+        """Ask the tool whether the call happened; what cannot be asked is not known."""
+        budget = self._env.budget
+        try:
+            tool = self._env.tools.find(self.call.name)
+            arguments = parse_arguments(tool, self.call.arguments)
+        except CallRefused as refusal:
+            self._log.warning("call_not_reconciled", reason=str(refusal))
+            return NOT_KNOWN
+        if tool.reconcile is None:
+            self._log.warning("call_not_reconciled", reason="the tool cannot be asked any more")
+            return NOT_KNOWN
+        reading = Reading(
+            value=lambda value: verdict_of(value, budget), error=lambda _: NOT_KNOWN, cut=lambda _: NOT_KNOWN
+        )
+        ask = partial(tool.reconcile, self._context, arguments)
+        question = self._question = self._invocation(ask, {}, reading, tool.timeout)
+        outcome = await question.run()
+        if outcome is not None:
+            said = outcome.value if isinstance(outcome, Verdict) else "happened"
+            self._log.info("call_reconciled", said=said)
+        return outcome
+
+    async def _run(self) -> Outcome | None:
+        """Run the tool's function."""
+        budget = self._env.budget
         try:
             tool = self._env.tools.find(self.call.name)
             function = tool.function
@@ -158,111 +190,31 @@ class RunningCall:
             arguments = parse_arguments(tool, self.call.arguments)
         except CallRefused as refusal:
             self._log.debug("tool_call_refused", exc_info=refusal.__cause__)
-            answer: Answer | None = error_answer(str(refusal), self._env.budget)
-        else:
-            if tool.context is not None:
-                arguments[tool.context] = self._context
-            answer = await self._run(function, arguments, tool.timeout)
-        if answer is None:
-            return None
-        return CallResult(
-            key=self.call.key,
-            name=self.call.name,
-            answer=answer,
-            started_at=started,
-            ended_at=max(started, self._env.now()),
+            return error_answer(str(refusal), budget)
+        if tool.context is not None:
+            arguments[tool.context] = self._context
+        reading = Reading(
+            value=lambda value: answer_of(value, budget),
+            error=lambda error: exception_answer(error, budget),
+            cut=lambda text: error_answer(text, budget),
         )
+        running = self._function = self._invocation(function, arguments, reading, tool.timeout)
+        return await running.run()
 
-    async def _run(
-        self, function: Callable[..., object], arguments: dict[str, Any], timeout: float | None
-    ) -> Answer | None:
-        if self._cancel_flag.is_set():
-            return None
-        work = self._work = asyncio.create_task(self._invoke(function, arguments), name=self._task.get_name())
-        # The time that a sync function waits for a thread does not count.
-        await asyncio.wait({work, self._begun}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({work}, timeout=timeout)
-        if not work.done():
-            return await self._time_out(work, timeout)
-        error = CallCancelled() if work.cancelled() else work.exception()
-        if error is None:
-            return work.result()
-        if self._cancel_flag.is_set():
-            return None
-        if not isinstance(error, CallCancelled):
-            return self._failed(error)
-        return error_answer("CancelledError: the tool was cancelled by something within itself", self._env.budget)
-
-    async def _time_out(self, work: asyncio.Task[Answer], timeout: float | None) -> Answer:
-        thread = self._in_thread
-        self._log.warning("tool_timed_out", timeout=timeout, in_thread=thread)
-        self._too_late.set()
-        self._cancel_flag.set()
-        work.cancel()
-        await asyncio.wait({work}, timeout=self._env.cleanup)
-        if not work.done():
-            self._let_go(work)
-        rest = "It may still be running" if thread or not work.done() else "It was cancelled"
-        text = f"Timed out after {timeout:g} s. {rest}: check what it did before you call it again."
-        return error_answer(text, self._env.budget)
-
-    async def _invoke(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer:
-        if _is_async(function):
-            self._begin()
-            return await self._finish(function, arguments)
-        self._in_thread = True
-        try:
-            outcome = await to_thread.run_sync(
-                self._call_in_thread, function, arguments, abandon_on_cancel=True, limiter=self._env.limiter
-            )
-        finally:
-            self._in_thread = False
-        if isinstance(outcome, Answer):
-            return outcome
-        return await self._finish(lambda: outcome, {})
-
-    async def _finish(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer:
-        """Await what an async function gives, and turn it into an answer."""
-        try:
-            awaitable = function(**arguments)
-            if not inspect.isawaitable(awaitable):
-                return answer_of(awaitable, self._env.budget)
-            if self._cancel_flag.is_set():
-                _close(awaitable)
-                raise CallCancelled("the call was cancelled")
-            return answer_of(await awaitable, self._env.budget)
-        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
-            return self._failed(error)
-
-    def _call_in_thread(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer | Awaitable[object]:
-        """Call a sync function, in its thread; its value is turned into an answer there, because that may take long."""
-        if self._cancel_flag.is_set():
-            raise CallCancelled("the call was cancelled before it began")
-        self._loop.call_soon_threadsafe(self._begin)
-        try:
-            value = function(**arguments)
-            if not inspect.isawaitable(value):
-                return answer_of(value, self._env.budget)
-            if self._too_late.is_set():
-                _close(value)
-            return value
-        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
-            return self._failed(error)
-        finally:
-            if self._too_late.is_set():
-                self._log.warning("tool_result_dropped")
-
-    def _begin(self) -> None:
-        if not self._begun.done():
-            self._begun.set_result(None)
-
-    def _failed(self, error: BaseException) -> Answer:
-        self._log.debug("tool_failed", exc_info=error)
-        return exception_answer(error, self._env.budget)
+    def _invocation(
+        self, function: Callable[..., object], arguments: Mapping[str, Any], reading: Reading, timeout: float | None
+    ) -> Invocation:
+        return Invocation(
+            function,
+            arguments,
+            reading,
+            self._cancel_flag,
+            timeout=timeout,
+            cleanup=self._env.cleanup,
+            limiter=self._env.limiter,
+            log=self._log,
+            name=self._name,
+        )
 
 
 async def run_call(call: ToolCall, env: CallEnvironment) -> CallResult | None:
@@ -278,16 +230,3 @@ async def run_call(call: ToolCall, env: CallEnvironment) -> CallResult | None:
         running.cancel()
         running.abandon()
         raise
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    while hasattr(function, "func"):  # functools.partial
-        function = function.func
-    call = getattr(function, "__call__", None)  # noqa: B004 - of an object whose calls are coroutines
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-def _close(awaitable: object) -> None:
-    """End a coroutine that never begins, so that Python does not warn of it."""
-    if inspect.iscoroutine(awaitable):
-        awaitable.close()

@@ -13,6 +13,7 @@ from events.content import Content, Json
 from events.errors import InvalidValue
 from events.ids import CallKey
 from events.parts import ToolResultPart
+from events.reasons import Reason
 from events.values import encode_json, repair_value
 from generation.budget import truncate
 from generation.tools.contract import ToolOutput
@@ -32,20 +33,25 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """The result of one call. Times are microseconds UTC; absent where nothing ran."""
+    """The result of one call. Times are microseconds UTC; absent where nothing ran.
+
+    ``reason``: why there is no result of the tool's own; ``answer`` says it in words.
+    """
 
     key: CallKey
     name: str
     answer: Answer
     started_at: int | None = None
     ended_at: int | None = None
+    reason: Reason | None = None
 
     def part(self) -> ToolResultPart:
         """Return the result as events carry it."""
         return ToolResultPart(
             call=self.key,
             is_error=self.answer.is_error,
-            output=Content(self.answer.output),
+            output=Content(self.answer.output) if self.reason is None else None,
+            reason=self.reason,
             started_at=self.started_at,
             ended_at=self.ended_at,
             repaired=self.answer.repaired,

@@ -11,12 +11,16 @@ from generation.tools.output import Answer, CallResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit."""
+    """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit.
+
+    ``possibly_done``: a holder that is gone had started it, so its tool is asked before it runs.
+    """
 
     key: CallKey
     name: str
     arguments: str
     exclusive: bool = False
+    possibly_done: bool = False
 
 
 def exclusive_refusals(calls: Sequence[ToolCall]) -> tuple[CallResult, ...]:

@@ -30,6 +30,7 @@ STEP = Step(provider="scripted", model="m", usage=Usage(input=10, output=5), cos
 CALLS: dict[str, ToolCallPart] = {
     "rerun": ToolCallPart(name="rerun", arguments=Content("{}"), provider_call_id="p", runner="local", crash="rerun"),
     "report": ToolCallPart(name="report", arguments=Content("{}"), provider_call_id="p", runner="local"),
+    "asked": ToolCallPart(name="asked", arguments=Content("{}"), provider_call_id="p", runner="local", reconcile=True),
     "exclusive": ToolCallPart(
         name="exclusive", arguments=Content("{}"), provider_call_id="p", runner="local", exclusive=True
     ),

@@ -29,6 +29,7 @@ CALLS: Final[tuple[tuple[str, ...], ...]] = (
     ("client",),
     ("stop", "provider"),
     ("rerun", "report"),
+    ("asked",),
     ("exclusive", "client"),
     ("client", "approval"),
 )
@@ -61,7 +62,7 @@ def key(state: ChatState) -> Key:
 
 
 def _call(call: OpenCall) -> Key:
-    return (call.name, call.approved, call.started, call.recorded)
+    return (call.name, call.approved, call.started, call.recorded, call.possibly_done)
 
 
 def every_command(state: ChatState, now: int) -> Iterator[Timed]:

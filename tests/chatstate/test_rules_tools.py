@@ -356,3 +356,63 @@ def test_a_synthetic_result_says_why(name: str) -> None:
     chat = reach(x, work=called("client"))
     chat.do(command)
     assert reasons(chat)[:1] == [reason]
+
+
+def states(chat: Chat) -> list[tuple[bool, bool, bool]]:
+    """Of each open call: recorded, started, possibly done."""
+    return [(call.recorded, call.started, call.possibly_done) for call in chat.calls]
+
+
+@pytest.mark.parametrize("how", ["takeover", "release", "fault", "failure"])
+def test_a_call_whose_tool_can_be_asked_stays_open_when_its_holder_goes(how: str) -> None:
+    chat = reach(X.R0, work=running_tools("asked", "report", "rerun"))
+    lose: dict[str, c.AnyCommand] = {
+        "takeover": b.acquire("w2", dead=True),
+        "release": b.release(chat),
+        "fault": c.Release(fence=chat.fence(), reason="fault"),
+        "failure": b.fail(chat),
+    }
+    chat.do(lose[how])
+    assert states(chat) == [(False, False, True), (True, True, False), (False, False, False)]
+    if how == "failure":
+        chat.do(c.Resume())
+    if how != "takeover":
+        chat.do(b.acquire("w3"))
+    asked, _, safe = (call.key for call in chat.calls)
+    chat.do(b.start(chat, "tools", asked, safe))
+    assert states(chat)[0] == (False, True, True), "who runs it knows that it is to be asked first"
+    chat.do(b.acquire("w4", dead=True))
+    assert states(chat)[0] == (False, False, True), "and so does the next"
+
+
+def test_a_call_that_was_never_started_is_not_possibly_done() -> None:
+    chat = reach(X.R0, work=called("asked"))
+    chat.do(b.acquire("w2", dead=True))
+    assert states(chat) == [(False, False, False)]
+
+
+def test_what_is_possibly_done_is_answered_as_unknown_whatever_ends_the_turn() -> None:
+    for command in (c.Interrupt(), b.send_interrupting()):
+        chat = reach(X.R0, work=running_tools("asked"))
+        chat.do(b.release(chat))
+        chat.do(command)
+        assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]
+    chat = reach(X.R0, work=running_tools("asked"))
+    chat.do(b.fail(chat))
+    chat.do(b.send())
+    assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]
+    chat = reach(X.I0, work=running_tools("asked"))
+    chat.do(b.acquire("w2", dead=True))
+    chat.do(b.finish_interruption(chat))
+    assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]
+
+
+def test_a_runner_that_died_is_counted_by_the_log_like_a_takeover() -> None:
+    chat = reach(X.R0, work=generating)
+    for times in (1, 2):
+        chat.do(c.Release(fence=chat.fence(), reason="fault"))
+        assert chat.control.takeovers == times
+        chat.do(b.acquire())
+    chat.do(b.start(chat))
+    chat.do(b.commit(chat, b.answer()))
+    assert chat.control.takeovers == 0

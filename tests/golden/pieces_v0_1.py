@@ -96,6 +96,7 @@ PARTS = (
         exclusive=True,
         stop_after=True,
         needs_approval=True,
+        reconcile=True,
         metadata=Content({"item": "fc_1"}),
         repaired=("$.arguments",),
     ),
@@ -168,6 +169,7 @@ TOOL = ToolPolicy(
     exclusive=True,
     stop_after=True,
     needs_approval=True,
+    reconcile=True,
     timeout_us=30_000_000,
     schema="c" * 64,
 )

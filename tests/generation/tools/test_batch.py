@@ -8,7 +8,7 @@ import pytest
 from generation.errors import ToolDeclarationError
 from generation.tools.batch import run_batch
 from generation.tools.contract import Tool
-from generation.tools.execute import _abandoned_work
+from generation.tools.invoke import _abandoned_work
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
 from generation.tools.registry import ToolSet

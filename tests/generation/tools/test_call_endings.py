@@ -8,7 +8,8 @@ import pytest
 from anyio import CapacityLimiter
 
 from generation.tools.contract import Tool, ToolContext
-from generation.tools.execute import RunningCall, _abandoned_work, run_call
+from generation.tools.execute import RunningCall, run_call
+from generation.tools.invoke import _abandoned_work
 from generation.tools.output import Answer
 from tests.generation.tools.support import call, env, until
 
@@ -152,7 +153,7 @@ async def test_a_sync_function_may_finish_within_the_grace() -> None:
 
     running = RunningCall(call("polite"), env(Tool.from_function(polite)))
     await asyncio.sleep(0)
-    await until(lambda: running._in_thread)
+    await until(lambda: running._work is not None and running._work._in_thread)
     running.cancel()
     result = await running.wait(30)
     # Cancelled between its start and its thread's it gives nothing; else it is told, and its answer counts.
@@ -265,7 +266,7 @@ async def test_a_call_that_waits_for_a_thread_can_be_cancelled() -> None:
     one = RunningCall(call("first"), environment)
     await until(stubborn.entered.is_set)
     two = RunningCall(call("second"), environment)
-    await until(lambda: two._in_thread)
+    await until(lambda: two._work is not None and two._work._in_thread)
     two.cancel()
     stubborn.gate.set()
     assert await one.wait() is not None
@@ -288,7 +289,7 @@ async def test_a_result_that_is_just_there_is_not_abandoned() -> None:
         return "done"
 
     running = RunningCall(call("quick"), env(Tool.from_function(quick)))
-    while running._work is None or not running._work.done():  # noqa: ASYNC110 - it is the very turn of the loop that matters
+    while running._work is None or not running._work.through:  # noqa: ASYNC110 - it is the very turn of the loop that matters
         await asyncio.sleep(0)
     assert not running.done
     result = await running.wait(0)
