@@ -95,6 +95,8 @@ class LoopWatch:
 def where(thread: int) -> list[str]:
     """Return where a thread is, ``file:line function`` for each frame from the outermost on: code, and no values."""
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - the documented way to another thread
+    if frame is None:
+        return []
     frames = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=DEEPEST, lookup_lines=False)
     return [f"{_short(each.filename)}:{each.lineno} {each.name}" for each in reversed(frames)]
 

@@ -149,10 +149,9 @@ async def test_a_new_holder_asks_before_it_runs_a_call(any_base: Store, how: str
             if how == "lost":
                 await any_base.forget_worker(id_of(first))
                 await take_over(any_base, pay)
-                state = await settled(other)
         if how == "shutdown":
             await take_over(any_base, pay)
-            state = await settled(other)
+        state = await settled(other)
         stop.go()
     results = {"happened": "paid then", "not happened": "paid now", "not known": Reason.WORKER_LOST}
     assert texts(state)[2:] == [f"tool: result {results[says]}", "assistant: Done."]
