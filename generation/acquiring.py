@@ -27,8 +27,11 @@ _log = get_logger(__name__)
 AT_ONCE: Final = 16
 """Chats that are served at the same time by one look."""
 
-INTERRUPTIONS: Final = 10
-"""Chats that a worker without a free slot looks for: interruptions need none."""
+BEYOND: Final = 32
+"""Chats that it looks at beyond its free slots: interruptions need none, and other owners may have waited longer."""
+
+MOST_OWNERS: Final = 1000
+"""Owners of whom it remembers when they were served."""
 
 
 MOST_SEEN: Final = 200
@@ -70,6 +73,8 @@ class Acquirer:
         self._serve = serve
         self._seen: dict[ChatId, Seen] = {}
         self._behind: dict[WorkerId, float] = {}
+        self._served: dict[str, int] = {}
+        self._turns = 0
         self.wake = asyncio.Event()
         self.backlog = True
         """Whether chats may wait that no slot was free for."""
@@ -124,7 +129,7 @@ class Acquirer:
         if self._roster.stopping is not None or not self._runtime.lease_fresh():
             return
         free = self._roster.free()
-        limit = max(free, INTERRUPTIONS if free <= 0 else 1) + min(len(self._seen), MOST_SEEN)
+        limit = max(free, 0) + BEYOND + min(len(self._seen), MOST_SEEN)
         due = await self._runtime.journal.store.find_due(
             agents=tuple(self._runtime.agents),
             reader_level=READER_LEVEL,
@@ -133,23 +138,43 @@ class Acquirer:
         )
         fresh = [each for each in due if each.chat not in self._roster.runners]
         own = self._own_turn(fresh)
-        room = max(self._roster.free(), 0)
-        chosen: list[DueChat] = []
-        for each in own:
-            if each.kind in ("interruption", "expired"):
-                chosen.append(each)
-            elif room > 0:
-                chosen.append(each)
-                room -= 1
-        self.backlog = len(chosen) < len(own) or (len(due) >= limit and room == 0)
+        chosen = self._choose(own, self._roster.free())
+        self.backlog = len(chosen) < len(own)
         if len(due) >= limit and all(each.kind == "interruption" for each in due):
             self.wake.set()  # behind them others may wait, and none of these will be among what is found then
         await in_parallel(chosen, self._serve)
 
+    def _choose(self, due: Sequence[DueChat], room: int) -> list[DueChat]:
+        """Return the chats to serve: those that need no slot, and for each free slot one of who was served longest ago.
+
+        What the store gives is in turn among owners, but each look begins anew: where slots come free one by one, an
+        owner with a thousand old chats would have all of them.
+        """
+        chosen = [each for each in due if each.kind in ("interruption", "expired")]
+        waiting: dict[str, list[DueChat]] = {}
+        for each in reversed(due):
+            if each.kind in ("pending", "takeover"):
+                waiting.setdefault(each.owner, []).append(each)
+        # The owner whose oldest chat comes first in the store's order, where none was served.
+        owners = sorted(waiting, key=lambda owner: due.index(waiting[owner][-1]))
+        for _ in range(min(room, sum(map(len, waiting.values())))):
+            owner = min(owners, key=lambda owner: self._served.get(owner, 0))
+            chosen.append(waiting[owner].pop())
+            self._turns += 1
+            self._served.pop(owner, None)
+            self._served[owner] = self._turns
+            if not waiting[owner]:
+                owners.remove(owner)
+        while len(self._served) > MOST_OWNERS:
+            del self._served[next(iter(self._served))]
+        return chosen
+
     def _own_turn(self, due: Sequence[DueChat]) -> list[DueChat]:
         """Return the chats that this worker is to serve now; for the others it comes back when its turn has come."""
         now = asyncio.get_running_loop().time()
-        seen = {each.chat: self._seen.get(each.chat) or self._see(each.chat, 0, now) for each in due}
+        # Of many that all find at once, the first in rank needs a while for its share.
+        crowded = 1 + len(due) // AT_ONCE
+        seen = {each.chat: self._seen.get(each.chat) or self._see(each.chat, 0, now, crowded) for each in due}
         # What was not found wants nobody any more, or will be seen again.
         self._seen = {chat: each for chat, each in seen.items() if each.turn > now}
         own = [each for each in due if seen[each.chat].turn <= now]
@@ -157,10 +182,10 @@ class Acquirer:
             self._blame_those_before(each.chat, seen[each.chat], now)
         return own
 
-    def _see(self, chat: ChatId, version: int, now: float) -> Seen:
+    def _see(self, chat: ChatId, version: int, now: float, crowded: int = 1) -> Seen:
         """Note that a chat wants a worker, and look again when the turn of this one comes, if it is not now."""
         behind = [worker for worker, until in self._behind.items() if until > now]
-        wait = delay(rank(chat, self._runtime.worker, self._lease.kin, behind))
+        wait = delay(rank(chat, self._runtime.worker, self._lease.kin, behind)) * crowded
         seen = self._seen[chat] = Seen(version, now + wait)
         if wait:
             asyncio.get_running_loop().call_later(wait + 0.001, self._wake_for, chat)

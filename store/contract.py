@@ -176,6 +176,7 @@ class DueChat(Struct, frozen=True):
 
     chat: ChatId
     kind: Literal["pending", "takeover", "interruption", "expired"]
+    owner: str = ""
 
 
 class Heartbeat(Struct, frozen=True):

@@ -37,9 +37,9 @@ def window(limit: int) -> int:
 def in_turn(found: Iterable[Candidate], limit: int) -> list[DueChat]:
     """Return at most ``limit`` of the candidates, owners in turn."""
     before = Counter[tuple[bool, str]]()
-    turns = list[tuple[bool, int, int, ChatId, DueKind]]()
+    turns = list[tuple[bool, int, int, ChatId, DueKind, str]]()
     for each in sorted(set(found)):
-        turns.append((each.later, before[each.later, each.owner], each.ready_at, each.chat, each.kind))
+        turns.append((each.later, before[each.later, each.owner], each.ready_at, each.chat, each.kind, each.owner))
         before[each.later, each.owner] += 1
     turns.sort()
-    return [DueChat(chat, kind) for *_, chat, kind in turns[: max(limit, 0)]]
+    return [DueChat(chat, kind, owner) for *_, chat, kind, owner in turns[: max(limit, 0)]]

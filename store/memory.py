@@ -38,6 +38,7 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
+from store.due import DueKind
 from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
@@ -275,11 +276,12 @@ class MemoryStore(Reentrant):
                         (
                             not header.interrupting,
                             ready,
-                            DueChat(header.chat, "interruption" if header.interrupting else "takeover"),
+                            DueChat(header.chat, "interruption" if header.interrupting else "takeover", header.owner),
                         )
                     )
             elif ready <= now or (header.status == "pending" and header.due_at is None):
-                due.append((True, ready, DueChat(header.chat, "pending" if header.status == "pending" else "expired")))
+                kind: DueKind = "pending" if header.status == "pending" else "expired"
+                due.append((True, ready, DueChat(header.chat, kind, header.owner)))
         due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))
         return [chat for _, _, chat in self._in_turn(due)[: max(limit, 0)]]
 

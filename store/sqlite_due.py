@@ -77,9 +77,9 @@ def find_due(
     if len(pending) == window:
         found.update(connection.execute(FIRSTS, values))
     before = Counter[tuple[bool, str]]()
-    turns = list[tuple[bool, int, int, str, Any]]()
+    turns = list[tuple[bool, int, int, str, Any, str]]()
     for later, ready, chat, kind, owner in sorted(found):
-        turns.append((later, before[later, owner], ready, chat, kind))
+        turns.append((later, before[later, owner], ready, chat, kind, owner))
         before[later, owner] += 1
     turns.sort()
-    return [DueChat(chat, kind) for _, _, _, chat, kind in turns[:limit]]  # type: ignore[arg-type]  # our own id
+    return [DueChat(chat, kind, owner) for *_, chat, kind, owner in turns[:limit]]  # type: ignore[arg-type]  # our own id
