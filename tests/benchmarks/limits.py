@@ -1,4 +1,4 @@
-"""The physical limit: the least that makes one event of a chat durable, in plain SQL over each database's driver.
+"""The physical limit: the least that makes one event of a chat durable, in plain SQL over each driver.
 
 A step moves the chat's row on and inserts an event of about 1 kB, in one commit. Group commit takes the steps of all chats
 that wait into one transaction. No engine: these say what the machine, the database and the driver allow.
@@ -140,7 +140,8 @@ class RawGroup(_Gathering):
 
     async def open(self) -> None:
         self._connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, prepare_threshold=0)
-        await self._connection.execute(_TABLES)
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(_TABLES)
         self._begin()
 
     async def close(self) -> None:
