@@ -18,12 +18,14 @@ _SERVER = os.environ.get("CHATFOLD_BENCH_POSTGRES")
 
 
 @pytest.fixture(scope="session")
-def durable_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def durable_server() -> Iterator[PostgresServer]:
     """A server with fsync on."""
     if _SERVER is not None:
         yield PostgresServer(_SERVER)
         return
-    folder = Path(tmp_path_factory.mktemp("durable"))
+    # Beside the tests' own server and not in pytest's folders: those are closed to the user that the server runs as.
+    folder = Path(os.environ["TESTS_OF_CHATFOLD"], "durable")
+    folder.mkdir()
     with PostgresServer.running(folder, DURABLE) as server:
         yield server
 

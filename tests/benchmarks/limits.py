@@ -1,6 +1,6 @@
 """The physical limit: the least that makes one event of a chat durable, in plain SQL over each driver.
 
-A step moves the chat's row on and inserts an event of about 1 kB, in one commit. Group commit takes the steps of all chats
+A step moves the chat's row on and inserts an event of about 1 kB, in one commit. Group commit takes the steps of all
 that wait into one transaction. No engine: these say what the machine, the database and the driver allow.
 """
 
