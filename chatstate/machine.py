@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple, cast
 
 from transitions import Machine, MachineError
@@ -89,13 +90,9 @@ def destination(trigger: str, situation: Situation) -> Status:
         TransitionNotAllowed: The table has no such transition.
     """
     state = situation.state
-    _PROBE.state = STATUS_OF.get(state, "invalid")
-    try:
-        moved = MACHINE.events[trigger].trigger(_PROBE, situation)
-    except MachineError:
-        moved = False
-    if moved:
-        return cast("Status", _PROBE.state)
+    moved = _moved(trigger, situation)
+    if moved is not None:
+        return moved
     if state is X.N:
         raise ChatNotFound(trigger, state, "there is no such chat")
     if state is X.INVALID:
@@ -104,6 +101,17 @@ def destination(trigger: str, situation: Situation) -> Status:
         raise TransitionNotAllowed(trigger, state, EXISTS)
     dead = TABLE[state].get(trigger, None)
     raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else _not_here(state))
+
+
+@cache
+def _moved(trigger: str, situation: Situation) -> Status | None:
+    """Ask the machine, once for each pair, since its answer hangs on nothing else; None where it refuses."""
+    _PROBE.state = STATUS_OF.get(situation.state, "invalid")
+    try:
+        moved = MACHINE.events[trigger].trigger(_PROBE, situation)
+    except MachineError:
+        return None
+    return cast("Status", _PROBE.state) if moved else None
 
 
 def _not_here(state: X) -> str:
