@@ -10,7 +10,9 @@ from chatfold.checks import checked_chat, checked_command_id, checked_id, checke
 from chatfold.inputs import fingerprint
 from chatfold.providers import ProviderPool
 from chatfold.receipts import Receipt, receipt
+from chatfold.refusals import Refusals
 from chatstate import commands as c
+from chatstate.errors import Refusal
 from events.ids import ChatId, CommandId
 from events.records import Actor
 from generation.errors import UnknownAgent, UnknownModel
@@ -28,6 +30,7 @@ class Commanding:
     worker: Worker | None
     queue_limit: int
     providers: ProviderPool
+    refusals: Refusals
 
     def _check_agent(self, agent: str) -> str:
         # An engine without agents serves those of other processes: it cannot know them.
@@ -73,7 +76,11 @@ class Commanding:
         )
         worker = self.worker
         with worker.taking(chat_id) if worker is not None else nullcontext() as claim:
-            outcome = await self._execute(chat_id, commands, identity, claim, transcript=transcript)
+            try:
+                outcome = await self._execute(chat_id, commands, identity, claim, transcript=transcript)
+            except Refusal as refusal:
+                self.refusals.note(chat_id, refusal, identity.actor, self.runtime.now())
+                raise
             if worker is not None and not outcome.repeated:
                 worker.adopt(outcome.chat)
         if worker is not None:

@@ -19,13 +19,17 @@ from msgspec import structs
 from chatfold.checks import checked_chat, checked_kind, checked_number
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
+from chatfold.diagnosis import Diagnosis, diagnose
+from chatfold.feed import FeedItem, feed_cursor, feed_position, follow_feed
 from chatfold.providers import ProviderPool
 from chatfold.receipts import QueueEntry, queue_entries
+from chatfold.refusals import Refusals
 from chatfold.settings import Settings
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
+from events.control import decode_control
 from events.envelope import Recorded
 from events.ids import ChatId, WorkerId
 from events.logfile import LogFile, read_log
@@ -76,6 +80,7 @@ class Engine(ChatCommands):
         self._store = open_store(store) if isinstance(store, str) else store
         self._clock = DatabaseClock()
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
+        self.refusals = Refusals(self._store)
         self._runs = worker
         self._entered = False
         self._closing = asyncio.Lock()
@@ -134,6 +139,7 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
+                    await self.refusals.close()
                     await self.providers.close()
                 finally:
                     await self._store.__aexit__(kind, error, trace)
@@ -197,6 +203,41 @@ class Engine(ChatCommands):
         async with aclosing(follower.items()) as items:
             async for item in items:
                 yield item
+
+    async def feed(self, after: str | None = None) -> AsyncGenerator[FeedItem, None]:
+        """Yield the events of all chats behind ``after``, and then all that are committed; it never ends by itself.
+
+        One order for all, in which each chat's events come by version, and nothing appears before a place that was
+        passed, however many processes write. Keep the cursor of the last item together with what you made of it, and
+        begin there again: each event is then seen exactly once. Close the iterator when you stop.
+
+        Args:
+            after: The cursor of the last item taken; None: from the first event that the store has.
+
+        Raises:
+            InvalidValue: It is no such cursor.
+            StoreUnavailable: The store cannot be read.
+        """
+        async with aclosing(follow_feed(self._store, feed_position(after))) as items:
+            async for item in items:
+                yield item
+
+    async def feed_end(self) -> str:
+        """Return the cursor behind all events that are committed now: for a consumer that wants only what comes."""
+        return feed_cursor(await self._store.feed_end())
+
+    async def diagnose(self, chat: str) -> Diagnosis:
+        """Say why the chat stands where it stands, what happens next, and when.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+        """
+        known = checked_chat(chat)
+        loaded = await self._store.load_header(known)
+        if loaded is None:
+            raise ChatNotFound("diagnose", "N", f"there is no chat {chat}")
+        workers, refusal = await self._store.list_workers(), await self._store.last_refusal(known)
+        return diagnose(loaded, decode_control(loaded.header.control), workers, refusal)
 
     async def settled(self, chat: str) -> ChatState:
         """Wait until no worker owes the chat anything, and return its state: it waits, failed, or asks its client.

@@ -139,7 +139,7 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
     state = fold(decode_log(log))
     title = state.need_transcript("import").title
     readable = title.text if title is not None and title.available else None
-    header = row_of(state, digest, chat=chat, title=readable, foreign=True)
+    header = row_of(state, digest, chat=chat, title=readable, foreign=True, reader_level=store.write_level)
     packed = {key: value for key, value in log.blobs.items() if hashlib.sha256(value).hexdigest() == key}
     referred = referred_blobs(log.events)
     here = await store.get_blobs([key for key in referred if key not in packed])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from generation.plans import Held
 from generation.policy import policy_digest, policy_of
 from generation.providers.contract import Provider
 from store.append import CommandIdentity, Journal
+from store.contract import WorkerNote
+from store.schema import READER_LEVEL
 
 
 def boot_clock() -> float:
@@ -100,6 +104,16 @@ class Runtime:
     def identity(self) -> CommandIdentity:
         """Return a fresh identity for a command of this worker."""
         return CommandIdentity(command=CommandId(self.new_id()), actor=self.actor)
+
+    def note(self) -> WorkerNote:
+        """Return what the worker says of itself to people who look why a chat does not move."""
+        return WorkerNote(
+            agents=tuple(self.agents),
+            capacity=self.settings.capacity,
+            release=self.release,
+            reader_level=READER_LEVEL,
+            process=f"{socket.gethostname()}:{os.getpid()}",
+        )
 
     @property
     def actor(self) -> Actor:

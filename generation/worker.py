@@ -21,11 +21,12 @@ from generation.faults import ChatFaults
 from generation.plans import Hold, let_go, take
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
-from store.append import READER_LEVEL, PlanRun
+from store.append import PlanRun
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.loading import LoadedChat
 from store.log import get_logger
+from store.schema import READER_LEVEL
 
 _log = get_logger(__name__)
 
@@ -231,7 +232,9 @@ class Worker:
         """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
         runtime, lease = self._runtime, self._runtime.settings.lease
         asked = runtime.boot()
-        beat = await runtime.journal.store.heartbeat(self.worker, round(lease * 1e6), start=start)
+        beat = await runtime.journal.store.heartbeat(
+            self.worker, round(lease * 1e6), start=start, note=runtime.note() if start else None
+        )
         self._set_clock(beat.now)
         if beat.renewed:
             runtime.lease_until = asked + lease

@@ -51,10 +51,8 @@ from store.contract import (
 )
 from store.errors import ChatExists, OutcomeUnknown
 from store.loading import LoadedChat, load_chat, read_recorded
+from store.schema import READER_LEVEL
 from store.turns import Turn, Turns
-
-READER_LEVEL = 1
-"""The release level that chats written here ask of their readers."""
 
 
 class PlanRun:
@@ -297,7 +295,7 @@ class Journal:
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
         before = loaded.header if loaded is not None else None
         title = _title(before, run.recorded)
-        level = before.reader_level if before is not None else READER_LEVEL
+        level = before.reader_level if before is not None else min(self.store.write_level, READER_LEVEL)
         header = header_of(
             run.state,
             digest,
@@ -358,13 +356,13 @@ def header_of(
     chat: ChatId,
     title: str | None,
     foreign: bool,
-    reader_level: int = READER_LEVEL,
+    reader_level: int,
     listed_at: int | None = None,
 ) -> Header:
     """Return the header row that belongs to ``state``: what is not given is derived from the fold.
 
     ``chat`` is the id that the chat has here: a log that was imported under another one says its first id for ever.
-    ``reader_level`` is the one that the chat had: it is never lowered. ``listed_at``: see :class:`Header`; None where
+    ``reader_level`` is the one that the chat had: it is never changed. ``listed_at``: see :class:`Header`; None where
     it is not known how the chat came to its status.
     """
     control = state.control
@@ -394,7 +392,7 @@ def header_of(
         parent=ChatId(control.parent) if control.parent is not None else None,
         pinned=control.pinned,
         foreign=foreign,
-        reader_level=max(reader_level, READER_LEVEL),
+        reader_level=reader_level,
     )
 
 

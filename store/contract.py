@@ -73,6 +73,39 @@ class LoadedHeader(Struct, frozen=True, kw_only=True):
     holder_alive: bool
 
 
+class WorkerNote(Struct, frozen=True, kw_only=True):
+    """What a worker says of itself when it takes its lease, for people who look why a chat does not move.
+
+    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id.
+    """
+
+    agents: tuple[str, ...] = ()
+    capacity: int = 0
+    release: str = ""
+    reader_level: int = 1
+    process: str = ""
+
+
+class LivingWorker(Struct, frozen=True, kw_only=True):
+    """A lease: whose, until when (database time, microseconds UTC), and what its worker says of itself."""
+
+    worker: WorkerId
+    expires_at: int
+    note: WorkerNote
+
+
+class RefusalNote(Struct, frozen=True, kw_only=True):
+    """The last command on a chat that was refused: when, what, in which state, and why. Facts alone, no content."""
+
+    chat: ChatId
+    at: int
+    trigger: str
+    code: str
+    state: str
+    reason: str
+    actor: str
+
+
 class NewEvent(Struct, frozen=True, kw_only=True):
     """An event to append. ``fingerprint`` identifies the command's content; only the event at index 0 carries one."""
 
@@ -276,6 +309,19 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def write_level(self) -> int:
+        """The level at which new chats are written, as it was when the store was opened. See ``store.schema``."""
+        ...
+
+    async def raise_write_level(self, level: int) -> int:
+        """Raise the level at which processes that open the store from now on write; it is never lowered.
+
+        Returns:
+            The level in force.
+        """
+        ...
+
     async def now(self) -> int:
         """Return database time in microseconds UTC."""
         ...
@@ -344,8 +390,10 @@ class Store(Protocol):
         """Return the last digest of a deleted chat, or None. A tombstone's id is never used again: create conflicts."""
         ...
 
-    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
-        """Renew the lease of ``worker`` for ``lease_us`` microseconds; ``start`` writes the first row.
+    async def heartbeat(
+        self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
+    ) -> Heartbeat:
+        """Renew the lease of ``worker`` for ``lease_us`` microseconds; ``start`` writes the first row, with ``note``.
 
         Only a fresh row is renewed: a stale or missing one stays as it is, and the worker must come back under a new
         id.
@@ -354,6 +402,18 @@ class Store(Protocol):
 
     async def forget_worker(self, worker: WorkerId) -> None:
         """Drop the lease of ``worker`` at once."""
+        ...
+
+    async def list_workers(self) -> Sequence[LivingWorker]:
+        """Return the leases that are kept, those that ended of late too, by worker."""
+        ...
+
+    async def note_refusals(self, notes: Sequence[RefusalNote]) -> None:
+        """Keep the newest refusal of each chat, best effort; those of chats that are not there are dropped."""
+        ...
+
+    async def last_refusal(self, chat: ChatId) -> RefusalNote | None:
+        """Return the last refusal that was noted for ``chat``; deleting the chat deletes it."""
         ...
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:

@@ -30,16 +30,20 @@ from store.contract import (
     Header,
     Heartbeat,
     Hint,
+    LivingWorker,
     LoadedHeader,
     NewEvent,
     PartialChunk,
+    RefusalNote,
     Segment,
+    WorkerNote,
 )
 from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
+from store.schema import READER_LEVEL
 
 
 class _Chat:
@@ -51,6 +55,7 @@ class _Chat:
         self.commands: dict[CommandId, tuple[int, bytes | None]] = {}
         self.partials: dict[tuple[int, int, int], PartialChunk] = {}
         self.segments: dict[tuple[int, int], Segment] = {}
+        self.refusal: RefusalNote | None = None
 
     def add(self, header: Header, events: Iterable[NewEvent]) -> None:
         self.header = header
@@ -83,7 +88,15 @@ class MemoryStore(Reentrant):
         self._feed_end = FEED_START
         self._tombstones: dict[ChatId, tuple[bytes, int]] = {}
         self._leases: dict[WorkerId, int] = {}
+        self._notes: dict[WorkerId, WorkerNote] = {}
         self._accepting = False
+        self.write_level = READER_LEVEL
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        self._require_open()
+        self.write_level = max(self.write_level, level)
+        return self.write_level
 
     async def _open(self) -> None:
         self._accepting = True
@@ -197,13 +210,17 @@ class MemoryStore(Reentrant):
         stone = self._tombstones.get(chat)
         return None if stone is None else stone[0]
 
-    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+    async def heartbeat(
+        self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
+    ) -> Heartbeat:
         """See :meth:`store.contract.Store.heartbeat`."""
         self._require_open()
         now = self._clock()
         renewed = self._alive(worker, now) or (start and worker not in self._leases)
         if renewed:
             self._leases[worker] = now + lease_us
+            if start:
+                self._notes[worker] = note or WorkerNote()
         return Heartbeat(now, renewed, tuple(sorted(peer for peer, until in self._leases.items() if until > now)))
 
     async def forget_worker(self, worker: WorkerId) -> None:
@@ -211,6 +228,26 @@ class MemoryStore(Reentrant):
         self._require_open()
         if worker in self._leases:
             self._leases[worker] = min(self._leases[worker], self._clock())
+
+    async def list_workers(self) -> Sequence[LivingWorker]:
+        """See :meth:`store.contract.Store.list_workers`."""
+        self._require_open()
+        leases = sorted(self._leases.items())
+        return [LivingWorker(worker=worker, expires_at=until, note=self._notes[worker]) for worker, until in leases]
+
+    async def note_refusals(self, notes: Sequence[RefusalNote]) -> None:
+        """See :meth:`store.contract.Store.note_refusals`."""
+        self._require_open()
+        for note in notes:
+            kept = self._chats.get(note.chat)
+            if kept is not None and (kept.refusal is None or kept.refusal.at <= note.at):
+                kept.refusal = note
+
+    async def last_refusal(self, chat: ChatId) -> RefusalNote | None:
+        """See :meth:`store.contract.Store.last_refusal`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        return kept.refusal if kept is not None else None
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.held_by`."""

@@ -22,11 +22,13 @@ _ADVISORY_LOCK = 0x63686174666F6C64
 """Key of the lock that serialises migrations of one PostgreSQL database: "chatfold"."""
 
 
-def migrate(url: str) -> None:
-    """Run a database's migrations forward to the schema of this release; blocks until done.
+def migrate(url: str, *, to: str = NEEDED) -> None:
+    """Run a database's migrations forward; blocks until done.
 
     Args:
         url: A store URL, as for ``open_store``. There is nothing to migrate in ``memory://``.
+        to: Up to which revision; the schema of this release where nothing is said. One that was passed already changes
+            nothing.
 
     Raises:
         InvalidStoreUrl: Not a store URL.
@@ -36,9 +38,9 @@ def migrate(url: str) -> None:
     scheme = url.partition(":")[0]
     try:
         if scheme == "sqlite":
-            _migrate_sqlite(url)
+            _migrate_sqlite(url, to)
         elif scheme in {"postgresql", "postgres"}:
-            _migrate_postgres(url)
+            _migrate_postgres(url, to)
         elif url != "memory://":
             raise InvalidStoreUrl(redacted(url), "no store of this kind")
     except DBAPIError as error:
@@ -48,7 +50,7 @@ def migrate(url: str) -> None:
         raise StoreUnavailable(f"{redacted(url)} was not migrated: {error}") from error
 
 
-def _migrate_sqlite(url: str) -> None:
+def _migrate_sqlite(url: str, to: str) -> None:
     settings = parse_sqlite(url)
 
     def connect() -> sqlite3.Connection:
@@ -64,10 +66,10 @@ def _migrate_sqlite(url: str) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     with engine.begin() as connection:
-        _upgrade(connection, url)
+        _upgrade(connection, url, to)
 
 
-def _migrate_postgres(url: str) -> None:
+def _migrate_postgres(url: str, to: str) -> None:
     try:
         import psycopg
     except ImportError as error:
@@ -79,21 +81,21 @@ def _migrate_postgres(url: str) -> None:
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
-            _upgrade(connection, settings.url)
+            _upgrade(connection, settings.url, to)
     except psycopg.Error as error:
         raise StoreUnavailable(f"{settings.url} was not migrated: {error}") from error
 
 
-def _upgrade(connection: Connection, url: str) -> None:
+def _upgrade(connection: Connection, url: str, to: str) -> None:
     found = _revision(connection)
-    if found == NEEDED:
+    if found is not None and found in REVISIONS and REVISIONS.index(found) >= REVISIONS.index(to):
         return
     if found is not None and found not in REVISIONS:
         raise SchemaTooNew(url, found, NEEDED)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def _revision(connection: Connection) -> str | None:

@@ -37,7 +37,7 @@ from store.postgres_hints import Hints, channel_of
 from store.postgres_pool import PATIENCE, Connection, Pool, connect, translated, translation
 from store.rows import HEADER_COLUMNS, event_of, header_of
 from store.rules import check_append, check_import, hint_of
-from store.schema import VERSION_TABLE, needs_setup
+from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
 from store.shield import outcome
 from store.urls import PostgresUrl, parse_postgres
 
@@ -65,9 +65,10 @@ class PostgresStore(Reentrant):
         self._opened: tuple[Pool, Hints] | None = None
         self._accepting = False
         self._calls: set[asyncio.Task[Any]] = set()
+        self.write_level = READER_LEVEL
 
     async def _open(self) -> None:
-        schema = await _prepare(self._given_url, self._settings)
+        schema, self.write_level = await _prepare(self._given_url, self._settings)
         pool = Pool(self._settings)
         await pool.open()
         self._opened = (pool, Hints(self._settings, channel_of(schema), self._bus))
@@ -82,6 +83,10 @@ class PostgresStore(Reentrant):
             pool, hints = opened
             await hints.close()
             await pool.close()
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        return int((await self._read(sql.RAISE_LEVEL, {"level": level}))[0][0])
 
     async def now(self) -> int:
         """See :meth:`store.contract.Store.now`."""
@@ -311,15 +316,21 @@ async def _fetch(connection: Connection, statement: str, values: Mapping[str, An
         return [] if cursor.description is None else await cursor.fetchall()
 
 
-async def _prepare(url: str, settings: PostgresUrl) -> str:
-    """Check the schema, set an empty database up, and return the PostgreSQL schema that holds the tables."""
+async def _prepare(url: str, settings: PostgresUrl) -> tuple[str, int]:
+    """Check the schema and set an empty database up.
+
+    Returns:
+        The PostgreSQL schema that holds the tables, and the level at which chats are written.
+    """
     async with await connect(settings) as connection:
         with translated():
-            ((schema, present, occupied),) = await _fetch(connection, sql.SCHEMA, {})
+            ((schema, present, levelled, occupied),) = await _fetch(connection, sql.SCHEMA, {})
             found = await _fetch(connection, f"SELECT version_num FROM {VERSION_TABLE}", {}) if present else []
-    if needs_setup(settings.url, found[0][0] if found else None, empty=not occupied):
+            levels = await _fetch(connection, sql.LEVELS, {}) if levelled else []
+    oldest, level = levels[0] if levels else (None, READER_LEVEL)
+    if needs_setup(settings.url, found[0][0] if found else None, empty=not occupied, oldest=oldest):
         await outcome(asyncio.get_running_loop().run_in_executor(None, _migrate, url))
-    return str(schema)
+    return str(schema), int(level)
 
 
 def _migrate(url: str) -> None:

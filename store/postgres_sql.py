@@ -55,11 +55,15 @@ _HEADER_VALUES: Final = ", ".join(_value(column) for column in WRITTEN_HEADER_CO
 _EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{_type(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
 
 SCHEMA: Final = """
-SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL,
+SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL, to_regclass('schema_levels') IS NOT NULL,
 EXISTS (
   SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
 )
 """
+LEVELS: Final = "SELECT oldest, write_level FROM schema_levels"
+RAISE_LEVEL: Final = (
+    "UPDATE schema_levels SET write_level = greatest(write_level, %(level)s::int) RETURNING write_level"
+)
 LOAD: Final = (
     f"SELECT {_HEADER}, {NOW}, coalesce(w.expires_at > {NOW}, false) "
     "FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = %(chat)s"

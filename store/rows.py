@@ -11,7 +11,7 @@ import msgspec
 
 from events.envelope import Envelope, StoredEvent
 from events.records import Actor
-from store.contract import Header, NewEvent
+from store.contract import Header, NewEvent, RefusalNote, WorkerNote
 from store.errors import MalformedRow
 from store.rules import ready_at
 
@@ -175,6 +175,31 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
         digest=row[11],
         content=row[12],
     )
+
+
+def note_bytes(note: WorkerNote | RefusalNote | None) -> bytes | None:
+    """Return a note as it is kept."""
+    return None if note is None else msgspec.json.encode(note)
+
+
+def worker_note(data: bytes | None) -> WorkerNote:
+    """Return what a worker said of itself; one of another release may have said something else."""
+    try:
+        return WorkerNote() if data is None else _WORKER_NOTES.decode(data)
+    except msgspec.MsgspecError:
+        return WorkerNote()
+
+
+def refusal_note(data: bytes) -> RefusalNote | None:
+    """Return a refusal that was noted; None where another release noted it in another form."""
+    try:
+        return _REFUSAL_NOTES.decode(data)
+    except msgspec.MsgspecError:
+        return None
+
+
+_WORKER_NOTES: Final = msgspec.json.Decoder(WorkerNote)
+_REFUSAL_NOTES: Final = msgspec.json.Decoder(RefusalNote)
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

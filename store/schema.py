@@ -1,7 +1,12 @@
-"""Which schema this release needs, and what to do about the one that is found.
+"""Which schema this release needs, what to do about the one that is found, and how neighbouring releases share one.
 
 Owns the list of revisions as plain data, so that an up-to-date database is opened without Alembic; a test holds the
 list to the migration scripts. The scripts themselves are in ``store.migrations``.
+
+Workers of two neighbouring releases may share a database while a service is upgraded. The schema goes first: a
+revision that only adds to it names the oldest revision whose release can still work with it. What is written goes
+second: new forms of events are written only once the database's write level was raised, after the last worker of the
+older release has gone; chats written before keep the level that they have.
 """
 
 from typing import Final
@@ -17,13 +22,24 @@ REVISIONS: Final = ("0001", "0002")
 NEEDED: Final = REVISIONS[-1]
 
 
-def needs_setup(url: str, found: str | None, *, empty: bool) -> bool:
+OLDEST: Final = "0002"
+"""The oldest revision whose release can work with this release's schema; the newest migration writes it down."""
+
+READER_LEVEL: Final = 1
+"""The highest level of chats that this release can run: it rises when a release writes what the one before cannot read.
+
+A new database is written at the level of the release that set it up.
+"""
+
+
+def needs_setup(url: str, found: str | None, *, empty: bool, oldest: str | None = None) -> bool:
     """Return whether a database is to be set up at once.
 
     Args:
         url: Names the database in errors; without a password.
         found: The revision found in the version table, or None without such a table.
         empty: Whether the database has no tables at all.
+        oldest: The oldest revision whose release can work with this schema, as the database says.
 
     Raises:
         SchemaOutdated: An older schema, or a database with tables of others and none of ours.
@@ -34,5 +50,7 @@ def needs_setup(url: str, found: str | None, *, empty: bool) -> bool:
     if found is None and empty:
         return True
     if found is not None and found not in REVISIONS:
+        if oldest is not None and oldest in REVISIONS:
+            return False
         raise SchemaTooNew(url, found, NEEDED)
     raise SchemaOutdated(url, found, NEEDED)

@@ -15,32 +15,45 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store import sqlite_sql as sql
+from store import sqlite_writes as writes
 from store.clock import Clock, wall_clock
 from store.contract import (
+    FEED_START,
     Append,
     Appended,
     AppendResult,
     ChatQuery,
     CommandRecord,
     DueChat,
+    FeedEvent,
+    FeedPosition,
     Header,
     Heartbeat,
+    Hint,
+    LivingWorker,
     LoadedHeader,
     NewEvent,
+    PartialChunk,
+    RefusalNote,
+    Segment,
+    WorkerNote,
 )
 from store.errors import StoreUnavailable, Unstorable
+from store.feed import follow
 from store.lifecycle import Reentrant
 from store.log import get_logger
 from store.notify import Bus, Subscription
 from store.rules import check_append, check_import, hint_of
-from store.schema import VERSION_TABLE, needs_setup
+from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
 from store.shield import outcome
+from store.sqlite_due import find_due
+from store.sqlite_feed import changed_since, feed_end, last_position, read_feed
 from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
 from store.urls import SqliteUrl, parse_sqlite
 
@@ -48,6 +61,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _log = get_logger("chatfold.store")
+
+_PAGE: Final = 500
+"""Blobs deleted at once: appends wait for no more."""
 
 _buses: WeakValueDictionary[Path, Bus] = WeakValueDictionary()
 _buses_lock = threading.Lock()
@@ -150,6 +166,11 @@ class SqliteStore(Reentrant):
         self._poller: asyncio.Task[None] | None = None
         self._bus = Bus()
         self._file: tuple[Path, os.stat_result] | None = None
+        self.write_level = READER_LEVEL
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        return await outcome(self._writer.run(writes.raise_write_level, level))
 
     async def _open(self) -> None:
         settings = self._settings
@@ -166,6 +187,7 @@ class SqliteStore(Reentrant):
         try:
             for lane in lanes:
                 await outcome(lane.run(sql.data_version))
+            self.write_level = await outcome(lanes[0].run(sql.write_level))
         except BaseException:
             for lane in lanes:
                 await lane.close()
@@ -209,7 +231,7 @@ class SqliteStore(Reentrant):
 
         def write(connection: sqlite3.Connection) -> AppendResult:
             self._require_file()
-            result = sql.append(connection, append)
+            result = writes.append(connection, append)
             if isinstance(result, Appended):
                 self._publish(append.header)
             return result
@@ -222,7 +244,7 @@ class SqliteStore(Reentrant):
         check_import(header, events)
 
         def write(connection: sqlite3.Connection) -> bool:
-            written = sql.import_chat(connection, header, events, blobs)
+            written = writes.import_chat(connection, header, events, blobs)
             if written:
                 self._publish(header)
             return written
@@ -247,30 +269,51 @@ class SqliteStore(Reentrant):
 
     async def delete(self, chat: ChatId, expected_version: int) -> bool:
         """See :meth:`store.contract.Store.delete`."""
-        return await outcome(self._writer.run(sql.delete, chat, expected_version, self._clock()))
+
+        def work(connection: sqlite3.Connection) -> bool:
+            deleted = writes.delete(connection, chat, expected_version, self._clock())
+            if deleted:
+                self._bus.publish([Hint(chat, expected_version + 1, due=False)])
+            return deleted
+
+        return await outcome(self._writer.run(work))
 
     async def tombstone(self, chat: ChatId) -> bytes | None:
         """See :meth:`store.contract.Store.tombstone`."""
         return await self._reader.run(sql.tombstone, chat)
 
-    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+    async def heartbeat(
+        self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
+    ) -> Heartbeat:
         """See :meth:`store.contract.Store.heartbeat`."""
 
         def beat(connection: sqlite3.Connection) -> Heartbeat:
             self._require_file()
-            answer, old_expiry = sql.heartbeat(connection, worker, lease_us, self._clock(), start=start)
+            answer, old_expiry = writes.heartbeat(connection, worker, lease_us, self._clock(), start=start, note=note)
             after = self._clock()
             if answer.renewed and after >= old_expiry:
                 # The commit came after the old lease's end: who saw it stale then must stay right.
-                sql.expire(connection, worker, after)
-                return Heartbeat(after, renewed=False)
+                writes.expire(connection, worker, after)
+                return Heartbeat(after, renewed=False, peers=sql.peers(connection, after))
             return answer
 
         return await outcome(self._writer.run(beat))
 
+    async def list_workers(self) -> Sequence[LivingWorker]:
+        """See :meth:`store.contract.Store.list_workers`."""
+        return await self._reader.run(sql.list_workers)
+
+    async def note_refusals(self, notes: Sequence[RefusalNote]) -> None:
+        """See :meth:`store.contract.Store.note_refusals`."""
+        await outcome(self._writer.run(writes.note_refusals, notes))
+
+    async def last_refusal(self, chat: ChatId) -> RefusalNote | None:
+        """See :meth:`store.contract.Store.last_refusal`."""
+        return await self._reader.run(sql.last_refusal, chat)
+
     async def forget_worker(self, worker: WorkerId) -> None:
         """See :meth:`store.contract.Store.forget_worker`."""
-        await outcome(self._writer.run(sql.expire, worker, self._clock()))
+        await outcome(self._writer.run(writes.expire, worker, self._clock()))
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.held_by`."""
@@ -280,7 +323,57 @@ class SqliteStore(Reentrant):
         self, *, agents: Sequence[str], reader_level: int, limit: int, exclude: Sequence[ChatId] = ()
     ) -> Sequence[DueChat]:
         """See :meth:`store.contract.Store.find_due`."""
-        return await self._reader.run(sql.find_due, agents, reader_level, limit, self._clock(), exclude)
+        return await self._reader.run(find_due, agents, reader_level, limit, self._clock(), exclude)
+
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+        """See :meth:`store.contract.Store.write_partials`."""
+        await outcome(self._writer.run(writes.write_partials, chunks))
+
+    async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
+        """See :meth:`store.contract.Store.read_partials`."""
+        return await self._reader.run(sql.read_partials, chat)
+
+    async def read_segments(self, chat: ChatId, *, data: bool = True) -> Sequence[Segment]:
+        """See :meth:`store.contract.Store.read_segments`."""
+        return await self._reader.run(sql.read_segments, chat, data=data)
+
+    async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
+        """See :meth:`store.contract.Store.write_segment`."""
+        return await outcome(self._writer.run(writes.write_segment, segment, replaces))
+
+    async def drop_segments(self, chat: ChatId) -> None:
+        """See :meth:`store.contract.Store.drop_segments`."""
+        await outcome(self._writer.run(writes.drop_segments, chat))
+
+    async def rebuild_header(self, header: Header) -> bool:
+        """See :meth:`store.contract.Store.rebuild_header`."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            written = writes.rebuild_header(connection, header)
+            if written:
+                self._publish(header)
+            return written
+
+        return await outcome(self._writer.run(work))
+
+    async def collect_blobs(self) -> int:
+        """See :meth:`store.contract.Store.collect_blobs`."""
+        collected = 0
+        while unused := await self._reader.run(sql.unused_blobs, _PAGE):
+            collected += await outcome(self._writer.run(writes.drop_unused, unused))
+        return collected
+
+    async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
+        """See :meth:`store.contract.Store.read_feed`."""
+        return await self._reader.run(read_feed, after, limit)
+
+    async def feed_end(self) -> FeedPosition:
+        """See :meth:`store.contract.Store.feed_end`."""
+        return await self._reader.run(feed_end)
+
+    def subscribe(self, *, after: FeedPosition = FEED_START) -> AbstractAsyncContextManager[AsyncIterator[FeedEvent]]:
+        """See :meth:`store.contract.Store.subscribe`."""
+        return follow(self, after)
 
     def hints(self) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
@@ -291,9 +384,7 @@ class SqliteStore(Reentrant):
         writer = self._writer
         async with self._bus.subscribe() as subscription:
             if self._poller is None:
-                seen = await writer.run(
-                    lambda connection: (sql.data_version(connection), sql.last_position(connection))
-                )
+                seen = await writer.run(lambda connection: (sql.data_version(connection), last_position(connection)))
                 if self._poller is None:
                     self._poller = asyncio.create_task(self._poll(writer, *seen), name="chatfold-sqlite-poll")
             yield subscription
@@ -305,7 +396,7 @@ class SqliteStore(Reentrant):
             try:
                 found = await writer.run(sql.data_version)
                 if found != version:
-                    hints, position = await writer.run(sql.changed_since, position, self._clock())
+                    hints, position = await writer.run(changed_since, position, self._clock())
                     version = found
                     self._bus.publish(hints)
             except StoreUnavailable as error:
@@ -354,10 +445,12 @@ def _open_for_writing(settings: SqliteUrl, lane: _Lane) -> sqlite3.Connection:
     connection = _connect(settings)
     try:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = None
+        row = oldest = None
         if VERSION_TABLE in tables:
             row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if needs_setup(settings.url, None if row is None else row[0], empty=not tables):
+        if "schema_levels" in tables:
+            (oldest,) = connection.execute("SELECT oldest FROM schema_levels").fetchone()
+        if needs_setup(settings.url, None if row is None else row[0], empty=not tables, oldest=oldest):
             lane.setting_up = True  # the lock that may be seen now is ours
             from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life
 

@@ -152,6 +152,7 @@ class WorkerRow(Table, table=True):
 
     worker: str = Field(sa_column=Column(identifier(), primary_key=True))
     expires_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    note: bytes | None = Field(sa_column=Column(LargeBinary))
 
 
 class PartialRow(Table, table=True):
@@ -163,6 +164,16 @@ class PartialRow(Table, table=True):
     history_version: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     attempt: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     n: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class RefusalRow(Table, table=True):
+    """The last command on a chat that was refused, for people who ask why the chat does not move."""
+
+    __tablename__ = "refusals"
+
+    chat: str = Field(sa_column=Column(identifier(), primary_key=True))
+    at: int = Field(sa_column=Column(BigInteger, nullable=False))
     data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
@@ -185,11 +196,20 @@ class BlobUseRow(Table, table=True):
     digest: str = Field(sa_column=Column(identifier(), primary_key=True))
 
 
+class LevelsRow(Table, table=True):
+    """How neighbouring releases share the database, in one row. See ``store.schema``."""
+
+    __tablename__ = "schema_levels"
+
+    oldest: str = Field(sa_column=Column(Text, primary_key=True))
+    write_level: int = Field(sa_column=Column(Integer, nullable=False))
+
+
 class TombstoneRow(Table, table=True):
     """What is left of a deleted chat.
 
-    ``position`` is the feed's end at the deletion, so that SQLite never uses a position again; 0 on PostgreSQL, whose
-    positions come from a sequence.
+    ``position`` is the one that the deletion took in SQLite's feed, so that none is used again and other processes see
+    the deletion; 0 on PostgreSQL, whose positions come from a sequence.
     """
 
     __tablename__ = "tombstones"

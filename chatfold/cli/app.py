@@ -84,6 +84,7 @@ def chatfold(
       chatfold chat "Hello"              talk to the scripted model, without any key
       chatfold list                      which chats there are
       chatfold replay CHAT               what happened, event by event, and why
+      chatfold doctor CHAT               why it does not move, and what comes next
       chatfold verify --all              prove that nothing was altered
 
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
@@ -290,6 +291,25 @@ def replay(
 
 @app.command()
 @guarded
+def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+    """Answer in one screen: why is this chat not moving, what will happen next, and when?
+
+    Its state, who holds it and until when, the attempt under way, the next retry, the deadline, open calls, the queue,
+    the last command that was refused, and which workers live that could run it. Exit code 1: it will not move without
+    somebody who runs the service.
+
+    \b
+    Examples:
+      chatfold doctor CHAT
+      chatfold doctor CHAT --json | jq .next
+    """
+    from chatfold.cli.doctor import run_doctor
+
+    run_doctor(Out(), chat, json=json, db=db, log_level=log_level)
+
+
+@app.command()
+@guarded
 def verify(
     source: Annotated[str | None, typer.Argument(metavar="FILE|CHAT", help="A log file or a chat's id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
@@ -411,13 +431,27 @@ def graph(
 
 @app.command()
 @guarded
-def migrate(db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+def migrate(
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="All workers run this release now: let it write what the one before cannot read."
+        ),
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
     """Bring the database to the schema of this release. A new SQLite file is set up by itself.
+
+    To upgrade a service without a pause: migrate, replace its processes one by one, then --finish. Until then workers
+    of both releases share the database. --finish is refused while a worker of an older release lives.
 
     \b
     Examples:
       chatfold migrate --db postgresql://me@db/chats
+      chatfold migrate --finish
     """
     from chatfold.cli.moving import run_migrate
 
-    run_migrate(Out(), json=json, db=db, log_level=log_level)
+    run_migrate(Out(), finish=finish, json=json, db=db, log_level=log_level)

@@ -8,7 +8,9 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from chatfold.cli.guard import Failure, UsageProblem
+import typer
+
+from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
 from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
@@ -19,6 +21,8 @@ from chatfold.transfer import ImportedChat, LoadedLog, stored_log
 from events.errors import DigestMismatch
 from events.logfile import LogFile
 from store import open_store, redacted
+from store.contract import LivingWorker
+from store.schema import READER_LEVEL
 
 
 def run_export(
@@ -126,14 +130,37 @@ async def _adopt(url: str, settings: Settings, chat: str) -> int:
         return (await engine.adopt(chat)).version
 
 
-def run_migrate(out: Out, *, json: bool, db: str | None, log_level: str | None) -> None:
-    """Migrate the database; see the command."""
+def run_migrate(out: Out, *, finish: bool, json: bool, db: str | None, log_level: str | None) -> None:
+    """Migrate the database; see the command.
+
+    Raises:
+        typer.Exit: With 1, where a worker of an older release lives.
+    """
     from store.migrate import migrate
     from store.schema import NEEDED
 
     url = store_url(load_settings(db, log_level))
     migrate(url)
+    older = asyncio.run(_finish(url)) if finish else []
+    if older:
+        known = ", ".join(f"{each.note.process or each.worker} (release {each.note.release})" for each in older)
+        out.note(f"not finished: workers of an older release are alive: {known}")
+        raise typer.Exit(FAILED)
     if json:
         out.data.json(Migrated(database=redacted(url), schema=NEEDED))
     else:
         out.note(f"{redacted(url)} has schema {NEEDED}")
+
+
+async def _finish(url: str) -> list[LivingWorker]:
+    """Raise the database's write level, unless workers live that could not read what is written then; return those."""
+    async with open_store(url) as store:
+        now = await store.now()
+        older = [
+            each
+            for each in await store.list_workers()
+            if each.expires_at > now and each.note.reader_level < READER_LEVEL
+        ]
+        if not older:
+            await store.raise_write_level(READER_LEVEL)
+        return older

@@ -145,6 +145,42 @@ class Turned(Shape, frozen=True, kw_only=True, tag="turn"):
     asks: tuple[Any, ...] = ()
 
 
+class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
+    """What ``doctor`` says.
+
+    Attributes:
+        chat: The chat's id.
+        status: Its status.
+        state: Its execution state.
+        moving: Whether it goes on without a human, as far as can be seen.
+        acts: Who has to act next: ``worker``, ``client``, ``user`` or ``operator``.
+        next: What happens next.
+        at: When; ``null`` where that depends on somebody.
+        advice: What to do about it.
+        now: Database time.
+        holder: The worker that holds it.
+        lease_until: Until when the holder's lease lives or lived.
+        control: All facts of the state, as the store's header keeps them.
+        workers: The workers that live: ``worker``, ``expires_at``, ``agents``, ``capacity``, ``release``, ``process``.
+        refusal: The last command that was refused: ``at``, ``trigger``, ``code``, ``state``, ``reason``, ``actor``.
+    """
+
+    chat: str
+    status: str
+    state: str
+    moving: bool
+    acts: str
+    next: str
+    at: int | None
+    advice: str
+    now: int
+    holder: str | None
+    lease_until: int | None
+    control: Any
+    workers: tuple[Any, ...]
+    refusal: Any
+
+
 class Problem(Shape, frozen=True, kw_only=True, tag="problem"):
     """Something that ``verify`` found.
 

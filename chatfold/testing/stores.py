@@ -25,11 +25,14 @@ from store.contract import (
     Header,
     Heartbeat,
     Hint,
+    LivingWorker,
     LoadedHeader,
     NewEvent,
     PartialChunk,
+    RefusalNote,
     Segment,
     Store,
+    WorkerNote,
 )
 from store.errors import OutcomeUnknown
 from store.feed import follow
@@ -50,10 +53,14 @@ CallName: TypeAlias = Literal[
     "held_by",
     "hints",
     "import_chat",
+    "last_refusal",
     "list_chats",
     "list_ids",
+    "list_workers",
     "load_header",
+    "note_refusals",
     "now",
+    "raise_write_level",
     "read_events",
     "read_feed",
     "read_partials",
@@ -89,6 +96,18 @@ class WrappedStore:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.inner.__aexit__(*exc)
+
+    @property
+    def write_level(self) -> int:
+        """See :attr:`store.contract.Store.write_level`."""
+        return self.inner.write_level
+
+    async def raise_write_level(self, level: int) -> int:
+        """See :meth:`store.contract.Store.raise_write_level`."""
+        self.before("raise_write_level")
+        result = await self.inner.raise_write_level(level)
+        self.after("raise_write_level")
+        return result
 
     async def now(self) -> int:
         """See :meth:`store.contract.Store.now`."""
@@ -169,10 +188,12 @@ class WrappedStore:
         self.after("tombstone")
         return result
 
-    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
+    async def heartbeat(
+        self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
+    ) -> Heartbeat:
         """See :meth:`store.contract.Store.heartbeat`."""
         self.before("heartbeat")
-        result = await self.inner.heartbeat(worker, lease_us, start=start)
+        result = await self.inner.heartbeat(worker, lease_us, start=start, note=note)
         self.after("heartbeat")
         return result
 
@@ -181,6 +202,26 @@ class WrappedStore:
         self.before("forget_worker")
         await self.inner.forget_worker(worker)
         self.after("forget_worker")
+
+    async def list_workers(self) -> Sequence[LivingWorker]:
+        """See :meth:`store.contract.Store.list_workers`."""
+        self.before("list_workers")
+        result = await self.inner.list_workers()
+        self.after("list_workers")
+        return result
+
+    async def note_refusals(self, notes: Sequence[RefusalNote]) -> None:
+        """See :meth:`store.contract.Store.note_refusals`."""
+        self.before("note_refusals")
+        await self.inner.note_refusals(notes)
+        self.after("note_refusals")
+
+    async def last_refusal(self, chat: ChatId) -> RefusalNote | None:
+        """See :meth:`store.contract.Store.last_refusal`."""
+        self.before("last_refusal", chat)
+        result = await self.inner.last_refusal(chat)
+        self.after("last_refusal")
+        return result
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.held_by`."""

@@ -37,7 +37,7 @@ async def break_it(engine: Engine) -> None:
         previous_digest=loaded.header.digest,
     )
     state = evolve(loaded.state, Recorded(envelope=encoded.stored.envelope, event=event))
-    header = header_of(state, encoded.stored.digest, chat=CHAT, title=None, foreign=False)
+    header = header_of(state, encoded.stored.digest, chat=CHAT, title=None, foreign=False, reader_level=1)
     append = Append(chat=CHAT, expected_version=1, header=header, events=(NewEvent(stored=encoded.stored),))
     assert await engine.store.append(append) == Appended()
 

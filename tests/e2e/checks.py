@@ -71,7 +71,13 @@ async def _check_log(store: Store, chat: str, log: list[StoredEvent]) -> ChatSta
     header = loaded.header
     title = state.need_transcript("check").title
     wanted = header_of(
-        state, digest, chat=ChatId(chat), title=title.text if title is not None else None, foreign=header.foreign
+        state,
+        digest,
+        chat=ChatId(chat),
+        title=title.text if title is not None else None,
+        foreign=header.foreign,
+        reader_level=header.reader_level,
+        listed_at=header.listed_at,
     )
     assert msgspec.json.decode(header.control) == msgspec.json.decode(wanted.control)
     assert msgspec.structs.asdict(header) == msgspec.structs.asdict(wanted)

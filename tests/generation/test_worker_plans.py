@@ -46,7 +46,7 @@ def hold(epoch: int = 1, *, policy: Held | None = HELD, stop: ReleaseReason | No
 
 
 def run_of(chat: Chat, *, alive: bool = True) -> PlanRun:
-    header = header_of(chat.state, bytes(32), chat=ChatId("chat"), title=None, foreign=False)
+    header = header_of(chat.state, bytes(32), chat=ChatId("chat"), title=None, foreign=False, reader_level=1)
     loaded = LoadedChat(state=chat.state, header=header, now=chat.now, holder_alive=alive)
     return PlanRun(loaded, chat.now + SECOND, CommandIdentity(command=CommandId("c"), actor=ACTOR))
 

@@ -23,6 +23,7 @@ from store.contract import (
     Hint,
     LoadedHeader,
     Store,
+    WorkerNote,
 )
 from store.errors import OutcomeUnknown, StoreUnavailable
 
@@ -154,8 +155,10 @@ class GatedStore(WrappedStore):
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         return await self._through("held_by", lambda: self.inner.held_by(worker))
 
-    async def heartbeat(self, worker: WorkerId, lease_us: int, *, start: bool = False) -> Heartbeat:
-        return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start))
+    async def heartbeat(
+        self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
+    ) -> Heartbeat:
+        return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start, note=note))
 
     def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return _silence() if self.deaf else self.inner.hints()

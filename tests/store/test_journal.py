@@ -24,11 +24,12 @@ from events.ids import ChatId, CommandId, WorkerId, message_id
 from events.parts import TextPart
 from events.records import Actor
 from events.values import Limits
-from store.append import READER_LEVEL, CommandIdentity, Journal, Plan, PlanRun
+from store.append import CommandIdentity, Journal, Plan, PlanRun
 from store.contract import Header, NewEvent
 from store.errors import StoreError
 from store.loading import load_chat, read_recorded
 from store.memory import MemoryStore
+from store.schema import READER_LEVEL
 from tests.chatstate import build as b
 
 CHAT = ChatId("chat")

@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 import store
 from store import open_store, schema
+from store.contract import Appended
 from store.errors import InvalidStoreUrl, SchemaOutdated, SchemaTooNew, StoreUnavailable
 from store.migrate import migrate
 from store.tables import metadata
@@ -134,9 +135,17 @@ async def test_an_older_schema_is_refused(empty: str) -> None:
         await open_store(empty).__aenter__()
 
 
+async def test_a_newer_schema_that_only_adds_is_worked_with(empty: str) -> None:
+    migrate(empty)
+    execute(empty, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
+    async with open_store(empty) as opened:
+        assert await opened.append(appending(0)) == Appended()
+
+
 async def test_a_newer_schema_is_refused(empty: str) -> None:
     migrate(empty)
     execute(empty, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
+    execute(empty, "UPDATE schema_levels SET oldest = '9999'")
     with pytest.raises(SchemaTooNew, match=r"9999, which a newer release wrote.*upgrade chatfold") as caught:
         await open_store(empty).__aenter__()
     assert (caught.value.found, caught.value.needed) == ("9999", schema.NEEDED)

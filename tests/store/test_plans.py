@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from events.ids import ChatId
-from store import postgres_sql, sqlite_sql
+from store import postgres_sql, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
 from store.contract import ChatQuery
 from store.postgres import PostgresStore
 from store.postgres_pool import connect
@@ -81,22 +81,57 @@ async def sqlite_plan(store: SqliteStore, statement: str, values: Any) -> list[s
     )
 
 
-async def test_sqlite_searches_and_never_scans(migrated_sqlite: str) -> None:
+DUE_VALUES = DUE | {"agents": "[]", "exclude": "[]", "now": 1, "window": 10, "owners": 10}
+"""What SQLite's statements for due chats are given."""
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (sqlite_sql.LOAD, ("c",)),
+        (sqlite_sql.FIND_START, ("c", "x")),
+        (sqlite_sql.FIND_END, ("c", 1, "x")),
+        (sqlite_sql.PARTIALS, ("c",)),
+        (sqlite_sql.SEGMENTS, ("c",)),
+        (sqlite_writes.UPDATE_HEADER, (None,) * 27),
+        (sqlite_writes.IS_ERASED, ("c", 1, "x")),
+        (sqlite_writes.DROP_UNUSED, ("d", "d")),
+        (sqlite_feed.LAST_POSITION, ()),
+        (sqlite_feed.LAST_EVENT, ()),
+        (sqlite_feed.CHANGED, {"now": 1, "seen": 1}),
+        (sqlite_feed.HEAD, (1,)),
+        (sqlite_feed.HEADS, (1,)),
+        (sqlite_feed.FROM_HEAD, ("c", 1)),
+        (sqlite_due.LOST, DUE_VALUES),
+        (sqlite_due.PENDING, DUE_VALUES),
+        (sqlite_due.EXPIRED, DUE_VALUES),
+        (sqlite_due.FIRSTS, DUE_VALUES),
+    ],
+)
+async def test_sqlite_searches_and_never_scans(migrated_sqlite: str, statement: str, values: Any) -> None:
     async with SqliteStore(migrated_sqlite) as store:
         await store.append(appending(0, chat=ChatId("x")))
-        statements: list[tuple[str, Any]] = [
-            (sqlite_sql.LOAD, ("c",)),
-            (sqlite_sql.FIND_START, ("c", "x")),
-            (sqlite_sql.FIND_END, ("c", 1, "x")),
-            (sqlite_sql.LAST_POSITION, ()),
-            (sqlite_sql.CHANGED, (1, 1)),
-            (sqlite_sql.FIND_DUE, DUE | {"agents": "[]", "exclude": "[]", "now": 1}),
-        ]
-        for statement, values in statements:
-            plan = await sqlite_plan(store, statement, values)
-            scanned = [step for step in plan if step.startswith("SCAN") and " chats" in step]
-            scanned += [step for step in plan if step.startswith("SCAN chat_events") and "USING" not in step]
-            assert not scanned, f"{statement}\n{plan}"
-        due = " ".join(await sqlite_plan(store, *statements[-1]))
-        assert "ix_chats_ready" in due
-        assert "ix_chats_holder" in due
+        plan = await sqlite_plan(store, statement, values)
+    # What a recursive query found, the ids of an argument and an index from its end are gone through.
+    scanned = [step for step in plan if step.startswith("SCAN") and not step.startswith(_SMALL)]
+    scanned += [step for step in plan if "USE TEMP B-TREE" in step and statement in _IN_INDEX_ORDER]
+    assert not scanned, f"{statement}\n{plan}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (sqlite_due.LOST, "c USING INDEX ix_chats_holder (holder=?)"),
+        (sqlite_due.PENDING, "chats USING INDEX ix_chats_ready (status=?"),
+        (sqlite_due.EXPIRED, "chats USING INDEX ix_chats_ready (status=? AND ready_at"),
+        (sqlite_due.FIRSTS, "chats USING INDEX ix_chats_ready_owner (status=? AND owner=? AND ready_at"),
+    ],
+)
+async def test_sqlite_finds_due_chats_among_idle_ones(migrated_sqlite: str, statement: str, index: str) -> None:
+    async with SqliteStore(migrated_sqlite) as store:
+        plan = await sqlite_plan(store, statement, DUE_VALUES)
+    assert any(f"SEARCH {index}" in step for step in plan), plan
+
+
+_SMALL = ("SCAN CONSTANT ROW", "SCAN h", "SCAN o", "SCAN json_each", "SCAN dead")
+_IN_INDEX_ORDER = {sqlite_feed.LAST_EVENT, sqlite_feed.LAST_POSITION, sqlite_feed.HEAD, sqlite_feed.HEADS}

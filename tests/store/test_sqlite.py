@@ -158,7 +158,7 @@ async def test_positions_are_never_used_again(migrated_sqlite: str) -> None:
         await store.append(appending(0, chat=ChatId("next")))
         writer, _ = store._require_open()
         rows = await writer.run(lambda c: c.execute("SELECT tx, position FROM chat_events").fetchall())
-        assert rows == [(4, 4)]
+        assert rows == [(5, 5)]  # the deletion took one
 
 
 async def test_polling_goes_on_after_an_error(migrated_sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:

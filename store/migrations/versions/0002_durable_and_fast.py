@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Integer, LargeBinary, PrimaryKeyConstraint, Text, text
@@ -36,6 +37,21 @@ def upgrade() -> None:
     )
     op.create_index("ix_blob_uses_digest", "blob_uses", ["digest"])
     _note_uses(op.get_bind())
+    op.create_table(
+        "schema_levels",
+        Column("oldest", Text, nullable=False),
+        Column("write_level", Integer, nullable=False),
+        PrimaryKeyConstraint("oldest"),
+    )
+    op.execute("INSERT INTO schema_levels (oldest, write_level) VALUES ('0002', 1)")
+    op.add_column("workers", Column("note", LargeBinary))
+    op.create_table(
+        "refusals",
+        Column("chat", identifier(), nullable=False),
+        Column("at", BigInteger, nullable=False),
+        Column("data", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("chat"),
+    )
 
 
 def _chats() -> None:
@@ -74,6 +90,7 @@ def _chats() -> None:
     )
     op.execute(f"INSERT INTO chats ({_KEPT}, listed_at) SELECT {_KEPT}, updated_at FROM chats_0001")
     op.drop_table("chats_0001")
+    _note_attempts(op.get_bind())
     op.create_index("ix_chats_listed", "chats", [text("listed_at DESC"), "chat"])
     op.create_index("ix_chats_owner", "chats", ["owner", text("listed_at DESC"), "chat"])
     _partial_index("ix_chats_ready", "chats", ["status", "ready_at"], "ready_at IS NOT NULL")
@@ -97,6 +114,16 @@ def _segments() -> None:
         Column("data", LargeBinary, nullable=False),
         PrimaryKeyConstraint("chat", "first_version", "last_version"),
     )
+
+
+def _note_attempts(connection: Connection) -> None:
+    """Note the attempt of each chat that runs: until now control alone knew it."""
+    running = connection.execute(text("SELECT chat, control FROM chats WHERE status = 'running'"))
+    for chat, control in running.all():
+        attempt = msgspec.json.decode(bytes(control)).get("running", {}).get("attempt")
+        connection.execute(
+            text("UPDATE chats SET attempt = :attempt WHERE chat = :chat"), {"attempt": attempt, "chat": chat}
+        )
 
 
 def _note_uses(connection: Connection) -> None:

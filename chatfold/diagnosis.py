@@ -1,0 +1,249 @@
+"""The diagnosis of one chat: why it does not move, what will happen next, and when. ``doctor`` prints it.
+
+Pure: it is told what the store said. Where a chat stands decides who has to act; of workers it asks whether one lives
+that may act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from chatstate.classify import X, classify
+from chatstate.handlers.worker import TAKEOVER_LIMIT
+from events.control import Control
+from store.contract import Header, LivingWorker, LoadedHeader, RefusalNote
+
+Actor: TypeAlias = Literal["worker", "client", "user", "operator"]
+"""Who has to act next: a worker by itself, the client that owes answers, a user, or whoever runs the service."""
+
+PROMPT: Final = 5_000_000
+"""Microseconds within which a worker that is free takes a chat; one that waits longer waits for capacity."""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """Why a chat stands where it stands.
+
+    Attributes:
+        chat: Its id.
+        status: Its status.
+        state: Its execution state.
+        moving: Whether it goes on without a human, as far as can be seen.
+        acts: Who has to act next.
+        next: What happens next, in a sentence.
+        at: When, microseconds UTC; None where that depends on somebody.
+        advice: What to do, where something can be done; else empty.
+        now: Database time when this was read.
+        header: What the header says.
+        control: The control in it.
+        workers: The leases that are kept.
+        refusal: The last command that was refused, if one is known.
+    """
+
+    chat: str
+    status: str
+    state: str
+    moving: bool
+    acts: Actor
+    next: str
+    at: int | None
+    advice: str
+    now: int
+    header: Header
+    control: Control
+    workers: tuple[LivingWorker, ...]
+    refusal: RefusalNote | None
+
+    @property
+    def lease_until(self) -> int | None:
+        """When the holder's lease ends or ended; None without a holder, or where no such lease is kept."""
+        holder = self.header.holder
+        return next((each.expires_at for each in self.workers if each.worker == holder), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    acts: Actor
+    text: str
+    at: int | None = None
+    advice: str = ""
+    stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    header: Header
+    control: Control
+    now: int
+    alive: bool
+    workers: Sequence[LivingWorker]
+
+    @property
+    def living(self) -> list[LivingWorker]:
+        return [each for each in self.workers if each.expires_at > self.now]
+
+
+def diagnose(
+    loaded: LoadedHeader, control: Control, workers: Sequence[LivingWorker], refusal: RefusalNote | None
+) -> Diagnosis:
+    """Say why a chat stands where it stands.
+
+    Args:
+        loaded: Its header as read.
+        control: The control in it.
+        workers: All leases that are kept.
+        refusal: The last command on it that was refused, if one is known.
+    """
+    header, state = loaded.header, classify(control)
+    seen = _Seen(header, control, loaded.now, loaded.holder_alive, workers)
+    found = _special(seen, state) or _BY_STATUS[control.status](seen)
+    return Diagnosis(
+        chat=header.chat,
+        status=control.status,
+        state=str(state),
+        moving=found.acts == "worker" and not found.stuck,
+        acts="operator" if found.stuck else found.acts,
+        next=found.text,
+        at=found.at,
+        advice=found.advice,
+        now=loaded.now,
+        header=header,
+        control=control,
+        workers=tuple(workers),
+        refusal=refusal,
+    )
+
+
+def _special(seen: _Seen, state: X) -> _Next | None:
+    header = seen.header
+    if header.foreign:
+        return _Next(
+            "operator",
+            "Nothing: it was imported and nobody runs it here.",
+            advice=f"Take it over with `chatfold adopt {header.chat}`, or fork it.",
+        )
+    if state is X.INVALID:
+        return _Next(
+            "operator",
+            "Nothing: its header says what no chat can be.",
+            advice=f"See `chatfold verify {header.chat}`; `chatfold repair {header.chat}` rebuilds the header.",
+        )
+    if seen.control.archived:
+        return _Next("user", "Nothing: it was put away.", advice="Unarchive it, or fork it.")
+    return None
+
+
+def _pending(seen: _Seen) -> _Next:
+    due = seen.control.not_before
+    if due is not None and due > seen.now:
+        return _wanted(seen, f"Model attempt {seen.control.model_attempts + 1} is made.", due)
+    ready = seen.control.updated_at if due is None else due
+    return _wanted(seen, "A worker takes it and goes on with the turn.", seen.now, since=ready)
+
+
+def _running(seen: _Seen) -> _Next:
+    control = seen.control
+    if not seen.alive:
+        last = control.takeovers + 1 >= TAKEOVER_LIMIT
+        what = "finishes the interruption" if control.interrupting else "fails the turn: its workers died too often"
+        goes = what if control.interrupting or last else "goes on with the turn"
+        return _wanted(seen, f"Its holder's lease has ended: another worker takes it over and {goes}.", seen.now)
+    if control.interrupting:
+        return _Next("worker", "Its holder ends the turn as soon as running tools ended or had their grace.")
+    running = control.running
+    if running is None:
+        return _Next("worker", "Its holder decides what comes next.")
+    names = ", ".join(call.name for call in control.indexes.open_calls if call.runs)
+    doing = _DOING[running.kind].format(names=names or "a result")
+    return _Next("worker", f"Its holder {doing}; then it decides what comes next.")
+
+
+def _requires_action(seen: _Seen) -> _Next:
+    action = seen.control.action
+    if action is None:  # pragma: no cover - such a state is invalid
+        return _Next("operator", "Nothing.")
+    asked = ", ".join(_ASKED[item.kind] + (f" {item.call}" if item.call is not None else "") for item in action.items)
+    then = "the turn goes on without it" if action.on_expiry == "go_on" else "the turn ends"
+    late = _wanted(seen, "", seen.now) if action.deadline <= seen.now else None
+    if late is not None and late.stuck:
+        return _Next("operator", f"Its deadline has passed and {then}. {late.text}", advice=late.advice, stuck=True)
+    return _Next(
+        "client",
+        f"The client answers ({asked}); at its deadline {then}.",
+        action.deadline,
+        advice=f"Submit results for action {action.id}, or interrupt.",
+    )
+
+
+def _waiting(seen: _Seen) -> _Next:
+    if seen.control.owed:
+        return _Next(
+            "user",
+            "Nothing by itself: its turn was ended before the answer was complete.",
+            advice="Resume it, or send a message.",
+        )
+    return _Next("user", "Nothing by itself: no turn is scheduled.", advice="Send a message.")
+
+
+def _error(seen: _Seen) -> _Next:
+    error = seen.control.last_error
+    kind = error.kind if error is not None else "unknown"
+    return _Next("user", f"Nothing by itself: its turn failed ({kind}).", advice="Resume it, or send a message.")
+
+
+def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Next:
+    """Say whether a worker lives that may do it, and why not."""
+    header = seen.header
+    living = seen.living
+    having = [each for each in living if header.agent in each.note.agents]
+    able = [each for each in having if each.note.reader_level >= header.reader_level]
+    if not living:
+        return _Next("worker", f"{text} No worker is alive.".strip(), at, "Start one: `chatfold worker`.", stuck=True)
+    if not having:
+        known = ", ".join(sorted({name for each in living for name in each.note.agents})) or "none"
+        return _Next(
+            "worker",
+            f"{text} None of {len(living)} living workers has its agent {header.agent!r} (they have: {known}).".strip(),
+            at,
+            "Start a worker that has the agent, or hand the chat to another agent (set_agent).",
+            stuck=True,
+        )
+    if not able:
+        return _Next(
+            "worker",
+            f"{text} No worker of a release that may run it is alive (reader level {header.reader_level}).".strip(),
+            at,
+            "Upgrade the workers.",
+            stuck=True,
+        )
+    waited = seen.now - since if since is not None else 0
+    if waited > PROMPT:
+        capacity = sum(each.note.capacity for each in able)
+        advice = f"{len(able)} workers with room for {capacity} chats have its agent: they may be at their capacity."
+        return _Next("worker", text, at, f"It has waited for {waited / 1e6:.0f} s. {advice}")
+    return _Next("worker", text, at)
+
+
+_BY_STATUS: Final[Mapping[str, Callable[[_Seen], _Next]]] = {
+    "pending": _pending,
+    "running": _running,
+    "requires_action": _requires_action,
+    "waiting": _waiting,
+    "error": _error,
+}
+
+_DOING: Final = {
+    "generate": "waits for the model",
+    "tools": "waits for {names}",
+    "compact": "waits for the model's summary",
+    "context": "collects the agent's context",
+}
+
+_ASKED: Final = {
+    "client_call": "result of call",
+    "approval": "approval of call",
+    "budget": "whether to spend more",
+}
