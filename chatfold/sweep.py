@@ -47,8 +47,7 @@ async def each_chat(store: Store, work: Callable[[ChatId], Awaitable[T]], *, at_
     finally:
         for task in under_way:
             task.cancel()
-        if under_way:
-            await asyncio.wait(under_way)
+        await asyncio.gather(*under_way, return_exceptions=True)
 
 
 async def count_chats(store: Store) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from chatfold.verification import verify_chat
 from chatstate import commands as c
 from events.control import encode_control
 from events.reducer import fold
-from store import loading
+from store import loading, open_store
 from store.building import SegmentBuilder, build_segments
 from store.contract import Store
 from store.loading import LoadedChat, load_chat, read_recorded
@@ -48,9 +49,9 @@ async def build(store: Store, chat: LoadedChat, way: int) -> None:
         await build_segments(store, chat.header.chat)
 
 
-async def live_and_compare(choices: list[int]) -> int:
+async def live_and_compare(choices: list[int], store: Store) -> int:
     used = 0
-    async with MemoryStore() as store:
+    async with store:
         chat: LoadedChat | None = None
         async for choice, life in living(store, choices):
             chat = life.chat
@@ -70,12 +71,15 @@ async def live_and_compare(choices: list[int]) -> int:
 @given(CHOICES)
 def test_a_chat_loaded_through_segments_is_what_its_log_folds_to(choices: list[int]) -> None:
     with small_segments():
-        asyncio.run(live_and_compare(choices))
+        asyncio.run(live_and_compare(choices, MemoryStore()))
 
 
-def test_lives_use_segments() -> None:
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "postgres"])
+async def test_lives_use_segments_in_every_store(backend: str, request: pytest.FixtureRequest) -> None:
+    fixtures = {"sqlite": "migrated_sqlite", "postgres": "migrated_database"}
+    url = request.getfixturevalue(fixtures[backend]) if backend in fixtures else "memory://"
     with small_segments():
-        assert asyncio.run(live_and_compare([n * 7919 % 10_007 for n in range(120)])) > 40
+        assert await live_and_compare([n * 7919 % 10_007 for n in range(120)], open_store(url)) > 40
 
 
 async def answered(life: Life, text: str) -> None:
