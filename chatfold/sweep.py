@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from chatstate.errors import ChatNotFound
@@ -14,7 +14,9 @@ from store.contract import Store
 T = TypeVar("T")
 
 
-async def each_chat(store: Store, work: Callable[[ChatId], Awaitable[T]], *, at_once: int = 4) -> AsyncIterator[T]:
+async def each_chat(
+    store: Store, work: Callable[[ChatId], Awaitable[T]], *, at_once: int = 4
+) -> AsyncGenerator[T, None]:
     """Do ``work`` for every chat and yield what it gives, in the order of ids.
 
     Args:

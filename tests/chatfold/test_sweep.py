@@ -63,7 +63,7 @@ async def test_results_come_in_order_and_few_are_under_way(store: MemoryStore) -
 
 async def test_no_more_are_begun_than_are_asked_for(store: MemoryStore) -> None:
     work = Work()
-    async with aclosing(each_chat(store, work, at_once=2)) as results:  # type: ignore[type-var]
+    async with aclosing(each_chat(store, work, at_once=2)) as results:
         assert await anext(results) == CHATS[0]
         for _ in range(50):
             await asyncio.sleep(0)
