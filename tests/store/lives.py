@@ -11,7 +11,7 @@ from chatstate.fork import plan_imports
 from chatstate.table import TABLE
 from events.ids import ChatId, CommandId
 from events.records import Actor
-from store.append import CommandIdentity, Journal
+from store.append import CommandIdentity, Journal, PlanRun
 from store.contract import Store
 from store.loading import LoadedChat
 from tests.chatstate import build as b
@@ -21,6 +21,10 @@ from tests.chatstate.space import every_command
 CHAT = ChatId("chat")
 USER = Actor(kind="user", id="ann")
 HOUR = 3_600_000_000
+ASIDE = (c.SetTitle, c.SetLabels, c.SetModel, c.SetAgent, c.SetPinned, c.SetRetention, c.ReorderQueue, c.Erase)
+"""Commands that do little to a history, and one that does all too much; drawn less often than the others."""
+ENDING = (c.EditMessage, c.SendInterrupting, c.Interrupt, c.Archive, c.PromoteQueued, c.Release, c.FailTurn)
+"""Commands that end a turn before much came of it; drawn less often too."""
 
 
 class Life:
@@ -37,10 +41,15 @@ class Life:
     async def do(self, *commands: c.AnyCommand) -> None:
         """Give commands, in one append."""
         self._steps += 1
+
+        def plan(run: PlanRun) -> None:
+            for command in commands:
+                run.do(command)
+
         identity = CommandIdentity(command=CommandId(f"c{self._steps}"), actor=USER)
         outcome = await self._journal.execute(
             self.id,
-            lambda run: [run.do(command) for command in commands] and None,
+            plan,
             identity,
             transcript=True,
             base=self.chat,
@@ -55,9 +64,9 @@ class Life:
         self.now += HOUR
         x = classify(state.control)
         possible = [t.command for t in every_command(state, self.now) if t.command.trigger in TABLE[x]]
-        targets = tuple(item.id for item in state.messages)[choice % 3 :: 3]
-        if choice % 11 == 0 and targets:
-            possible = [c.Erase(targets=targets)]
+        for rarely, kinds in ((4, ASIDE), (3, ENDING)):
+            if choice % rarely:
+                possible = [command for command in possible if not isinstance(command, kinds)] or possible
         # Of a trigger with many variants not more is drawn than of one with few.
         triggers = sorted({command.trigger for command in possible})
         for offset in range(len(triggers)):

@@ -1,4 +1,4 @@
-"""Loading through segments gives what the log folds to, whatever the chat went through and whichever segments there are.
+"""Loading through segments gives what the log folds to, whatever the chat went through.
 
 And nothing but time is lost where a segment is not what it should be.
 """
@@ -18,7 +18,7 @@ from events.reducer import fold
 from store import building, loading
 from store.building import SegmentBuilder, build_segments
 from store.contract import Store
-from store.loading import LoadedChat, load_chat, load_state, read_recorded
+from store.loading import LoadedChat, load_chat, read_recorded
 from store.memory import MemoryStore
 from tests.chatstate.chat import trace
 from tests.store.lives import forked, living
@@ -62,9 +62,10 @@ async def build(store: Store, chat: LoadedChat, way: int) -> None:
 async def live_and_compare(choices: list[int]) -> int:
     used = 0
     async with MemoryStore() as store:
-        chat = None
+        chat: LoadedChat | None = None
         async for choice, life in living(store, choices):
-            assert (chat := life.chat) is not None
+            chat = life.chat
+            assert chat is not None
             await build(store, chat, choice % 5)
             used += await assert_same(store, chat)
         assert chat is not None
