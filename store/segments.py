@@ -181,17 +181,7 @@ def make_segment(
     try:
         tools.known = known
         messages = tools.encoder.encode(transcript.messages[start:])
-        rest = tools.encoder.encode(
-            _Rest(
-                control=state.control,
-                queued=dict(transcript.queued),
-                results=dict(transcript.results),
-                arguments=dict(transcript.arguments),
-                policies=dict(transcript.policies),
-                title=transcript.title,
-                hint=transcript.hint,
-            )
-        )
+        rest = tools.encoder.encode(_rest_of(state))
         large = frozenset(tools.large)
     finally:
         _give_back(tools)
@@ -303,6 +293,57 @@ def read_state(opened: OpenedSegment, messages: list[TranscriptMessage], blobs: 
         hint=rest.hint,
     )
     return ChatState(control=rest.control, transcript=transcript)
+
+
+def compare(segment: Segment, state: ChatState, previous: bytes, digest: bytes, blobs: Mapping[str, bytes]) -> None:
+    """Check that a segment holds what the log folds to.
+
+    Args:
+        segment: One of this release's schema.
+        state: The fold of the log at its last version.
+        previous: The log's digest at the version before its first, and
+        digest: at its last.
+        blobs: Those that it names, as are kept.
+
+    Raises:
+        UnfitSegment: It does not; says what is wrong.
+        ContentUnavailable: It cannot be told: a content of the log is not in the store.
+    """
+    opened = open_segment(segment)
+    if (opened.previous, segment.digest) != (previous, digest):
+        raise UnfitSegment("it was made of another log")
+    messages = read_messages(opened, blobs)
+    own = state.messages[segment.start :]
+    held = read_state(opened, [*state.messages[: segment.start], *messages], blobs)
+    if _bytes(messages) != _bytes(list(own)):
+        raise UnfitSegment("its messages are not those that the log folds to")
+    if _bytes(_rest_of(held)) != _bytes(_rest_of(state)):
+        raise UnfitSegment("its state is not the one that the log folds to")
+
+
+def _bytes(value: list[TranscriptMessage] | _Rest) -> bytes:
+    """Return the bytes of a part of a state, the same for equal ones."""
+    tools = _borrow()
+    try:
+        # The encoder leaves out a default only where it is the very same object: what was decoded has one per value.
+        data = tools.encoder.encode(value)
+        again = tools.rest.decode(data) if isinstance(value, _Rest) else tools.messages.decode(data)
+        return tools.encoder.encode(again)
+    finally:
+        _give_back(tools)
+
+
+def _rest_of(state: ChatState) -> _Rest:
+    transcript = state.need_transcript("make a segment")
+    return _Rest(
+        control=state.control,
+        queued=dict(transcript.queued),
+        results=dict(transcript.results),
+        arguments=dict(transcript.arguments),
+        policies=dict(transcript.policies),
+        title=transcript.title,
+        hint=transcript.hint,
+    )
 
 
 def end_of(segment: Segment | None) -> int:

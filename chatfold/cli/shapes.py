@@ -187,7 +187,7 @@ class Problem(Shape, frozen=True, kw_only=True, tag="problem"):
     Attributes:
         chat: The chat's id, or the file.
         version: The event that is wrong or made it so; ``null`` for the header.
-        check: ``form``, ``digest``, ``audit``, ``header`` or ``blob``.
+        check: ``form``, ``digest``, ``audit``, ``header``, ``segment`` or ``blob``.
         problem: What is wrong.
     """
 
