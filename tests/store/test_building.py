@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from chatfold.testing.stores import CountingStore
-from events.content import Content
+from events.content import Content, Json
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import TextPart, ToolResultPart
@@ -21,7 +21,7 @@ from store.contract import Segment
 from store.errors import StoreUnavailable
 from store.loading import TAIL, LoadedChat, load_chat, read_recorded
 from store.memory import MemoryStore
-from store.segments import open_segment
+from store.segments import make_segment, open_segment
 from tests.chatstate import build as b
 from tests.chatstate.chat import Chat, trace
 from tests.store.long_chats import long_chat, put, turn
@@ -150,7 +150,18 @@ async def test_a_blob_that_is_gone_is_gone_for_both_ways(store: Watched, caplog:
 
 
 async def test_values_of_every_kind_come_back_as_they_were(store: Watched) -> None:
-    values = [None, True, 1, 1.0, -0.0, "", '\x00\n"é😀', [1, [2, {"a": None}]], {"0": 2**63 - 1, "": []}, [0, "x", 3]]
+    values: list[Json] = [
+        None,
+        True,
+        1,
+        1.0,
+        -0.0,
+        "",
+        '\x00\n"é😀',
+        [1, [2, {"a": None}]],
+        {"0": 2**63 - 1, "": []},
+        [0, "x", 3],
+    ]
     parts = tuple(TextPart(text=Content(value)) for value in values)
     with small_segments(tail=1):
         chat = Chat()
@@ -190,7 +201,7 @@ async def test_the_rest_of_a_state_comes_back_too(store: Watched) -> None:
 
 async def test_packing_does_not_hold_the_loop(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    make = building.make_segment
+    make = make_segment
 
     def watched(*args: object) -> object:
         threads.append(threading.current_thread())
