@@ -16,7 +16,7 @@ from chatfold.verification import Finding, LogCheck, check_stored
 from chatstate.errors import ChatNotFound
 from events.errors import EventsError
 from events.ids import ChatId
-from store.append import READER_LEVEL, header_of
+from store.append import header_of
 from store.building import build_segments
 from store.contract import Header, Store
 from store.errors import MalformedRow, StoreError, StoreUnavailable
@@ -96,7 +96,7 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
         log = LogCheck(chat)
         await check_stored(log, store, identity, None)
         before, unreadable = await _header(store, identity)
-        header = _header_from(log, identity, before)
+        header = _header_from(log, identity, before, store.write_level)
         if header != before and not await store.rebuild_header(header):
             continue  # it went on meanwhile
         dropped, built = await _segments(store, identity, log)
@@ -140,8 +140,11 @@ async def _header(store: Store, chat: ChatId) -> tuple[Header | None, str | None
     return loaded.header, None
 
 
-def _header_from(log: LogCheck, chat: ChatId, before: Header | None) -> Header:
-    """Return the header that a log asks for, with what only the one before it knows."""
+def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int) -> Header:
+    """Return the header that a log asks for, with what only the one before it knows.
+
+    ``level`` is the reader level that a new chat would have.
+    """
     damage = [finding for finding in log.found if finding.check in ("form", "digest", "header")]
     if log.state is None:
         damage += [finding for finding in log.found if finding.check == "audit"][-1:]
@@ -161,7 +164,7 @@ def _header_from(log: LogCheck, chat: ChatId, before: Header | None) -> Header:
         chat=chat,
         title=text,
         foreign=not at_rest if before is None else before.foreign,
-        reader_level=READER_LEVEL if before is None else before.reader_level,
+        reader_level=level if before is None else before.reader_level,
         listed_at=min(before.listed_at, control.updated_at) if before is not None and runs_on else None,
     )
 

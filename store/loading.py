@@ -20,6 +20,7 @@ from events.reducer import fold
 from events.state import ChatState
 from events.transcript import TranscriptMessage
 from store.contract import Header, Segment, Store
+from store.errors import MalformedRow
 from store.log import get_logger
 from store.segments import UnfitSegment, check_chain, newest_chain, open_segment, read_messages, read_state
 
@@ -81,7 +82,11 @@ async def load_state(store: Store, header: Header) -> ChatState:
 
 async def _from_segments(store: Store, header: Header) -> ChatState | None:
     """Return the state by way of segments; None where there are none that fit."""
-    chain = newest_chain(await store.read_segments(header.chat), header.version)
+    try:
+        chain = newest_chain(await store.read_segments(header.chat), header.version)
+    except MalformedRow as error:
+        _log.warning("segments_ignored", chat=header.chat, version=header.version, error=str(error))
+        return None
     if not chain:
         return None
     # The event at the segment's own version comes along for its digest.

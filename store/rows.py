@@ -53,6 +53,9 @@ _EVENT_TYPES: Final = (
 )  # fmt: skip
 """What each of ``EVENT_COLUMNS`` holds."""
 
+_SEGMENT_TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES)
+"""What the fields of a segment hold."""
+
 _EVENT_SHAPES: Final = frozenset(product(*_EVENT_TYPES))
 """The same as whole rows, so that one look tells whether a row is right."""
 
@@ -182,20 +185,6 @@ def partial_of(row: Sequence[Any]) -> PartialChunk:
     return PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=bytes(row[5]))
 
 
-def segment_of(row: Sequence[Any]) -> Segment:
-    """Return the segment of a row: chat, first and last version, start, count, schema, digest, data."""
-    return Segment(
-        chat=row[0],
-        first_version=row[1],
-        last_version=row[2],
-        start=row[3],
-        count=row[4],
-        schema=row[5],
-        digest=bytes(row[6]),
-        data=bytes(row[7]),
-    )
-
-
 def note_bytes(note: WorkerNote | RefusalNote | None) -> bytes | None:
     """Return a note as it is kept."""
     return None if note is None else msgspec.json.encode(note)
@@ -219,6 +208,28 @@ def refusal_note(data: bytes) -> RefusalNote | None:
 
 _WORKER_NOTES: Final = msgspec.json.Decoder(WorkerNote)
 _REFUSAL_NOTES: Final = msgspec.json.Decoder(RefusalNote)
+
+
+def segment_of(row: Sequence[Any]) -> Segment:
+    """Return the segment whose fields, in their order, are the values of ``row``.
+
+    Raises:
+        MalformedRow: A value is of another type than was written.
+    """
+    for column, types, value in zip(Segment.__struct_fields__, _SEGMENT_TYPES, row, strict=True):
+        if type(value) not in types:
+            version = row[2] if type(row[2]) is int else None
+            raise MalformedRow(str(row[0]), version, f"a segment: {_wrong(column, types, value)}")
+    return Segment(
+        chat=row[0],
+        first_version=row[1],
+        last_version=row[2],
+        start=row[3],
+        count=row[4],
+        schema=row[5],
+        digest=row[6],
+        data=row[7],
+    )
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

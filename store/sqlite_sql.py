@@ -30,6 +30,7 @@ from store.rows import (
     header_of,
     labels_text,
     refusal_note,
+    segment_of,
     worker_note,
 )
 
@@ -197,19 +198,7 @@ def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChun
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
     """Read the segments of a chat by their last version."""
     rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,))
-    return [
-        Segment(
-            chat=row[0],
-            first_version=row[1],
-            last_version=row[2],
-            start=row[3],
-            count=row[4],
-            schema=row[5],
-            digest=row[6],
-            data=row[7],
-        )
-        for row in rows
-    ]
+    return [segment_of(row) for row in rows]
 
 
 def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:

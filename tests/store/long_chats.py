@@ -12,7 +12,7 @@ from events.digest import GENESIS
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import TextPart
-from store.append import READER_LEVEL, header_of
+from store.append import header_of
 from store.contract import Header, NewEvent, Store
 from tests.chatstate import build as b
 from tests.chatstate.chat import Chat
@@ -67,6 +67,6 @@ async def put(store: Store, chat: Chat, identity: ChatId) -> Header:
         digest = encoded.stored.digest
         events.append(NewEvent(stored=encoded.stored))
         blobs |= encoded.blobs
-    header = header_of(chat.state, digest, chat=identity, title=None, foreign=False, reader_level=READER_LEVEL)
+    header = header_of(chat.state, digest, chat=identity, title=None, foreign=False, reader_level=store.write_level)
     assert await store.import_chat(header, events, blobs)
     return header
