@@ -67,8 +67,8 @@ async def database(tmp_path: Path) -> Path:
             await engine.settled(chat)
     async with open_store(f"sqlite:///{path}") as store:
         for chat in await store.list_ids():
-            await build_segments(store, chat)
-            assert len(await store.read_segments(chat)) == SEGMENTS
+            await store.drop_segments(chat)  # those that the worker had the time for
+            assert await build_segments(store, chat) == SEGMENTS
     return path
 
 
@@ -134,7 +134,7 @@ async def test_wrong_segments_are_made_anew(database: Path, statement: str) -> N
         assert {finding.check for finding in (await verify_chat(store, "broken")).findings} == {"segment"}
     done = await repaired(database)
     assert (done.header, done.dropped > 0, done.built) == ((), True, SEGMENTS)
-    assert rows(database)[0] == before[0]
+    assert rows(database) == before
 
 
 async def test_missing_segments_are_built(database: Path) -> None:
