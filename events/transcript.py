@@ -20,7 +20,7 @@ from events.parts import ToolResultPart
 from events.records import Policy
 
 
-class TranscriptMessage(Struct, frozen=True):
+class TranscriptMessage(Struct, frozen=True, gc=False):
     """A message in history: its id, the message, and the version of the event that put it there."""
 
     id: MessageId
