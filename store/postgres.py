@@ -33,8 +33,10 @@ from store.contract import (
 )
 from store.errors import StoreUnavailable
 from store.feed import follow
+from store.grouping import Group
 from store.postgres_beside import Beside, drop_blobs
 from store.postgres_calls import fetch
+from store.postgres_group import APPEND, goes_with_others, result_of, size_of, values_of
 from store.postgres_pool import Connection
 from store.rows import (
     HEADER_COLUMNS,
@@ -63,6 +65,10 @@ class PostgresStore(Beside):
         InvalidStoreUrl: ``pool_size`` is not a whole number from 1.
     """
 
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._group = Group(self._append_batch, self._append, self.start)
+
     async def load_header(self, chat: ChatId) -> LoadedHeader | None:
         """See :meth:`store.contract.Store.load_header`."""
         rows = await self.read(sql.LOAD, {"chat": chat})
@@ -87,6 +93,9 @@ class PostgresStore(Beside):
         """See :meth:`store.contract.Store.append`."""
         self.require_open()
         check_append(append)
+        size = size_of(append)
+        if goes_with_others(append, size):
+            return await outcome(self._group.add(append, size))
         return await outcome(self.start(self._append(append)))
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
@@ -134,6 +143,21 @@ class PostgresStore(Beside):
     def subscribe(self, *, after: FeedPosition = FEED_START) -> AbstractAsyncContextManager[AsyncIterator[FeedEvent]]:
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
+
+    async def _append_batch(self, batch: Sequence[Append]) -> list[AppendResult | None]:
+        async def write(connection: Connection) -> list[Row]:
+            return await fetch(connection, APPEND, values_of(batch))
+
+        rows = await self.written(write, writer=True)
+        results = {row[0]: result_of(row) for row in rows}
+        self.tell(
+            *(
+                hint_of(append.header, append.events[-1].stored.envelope.recorded_at)
+                for append in batch
+                if isinstance(results[append.chat], Appended)
+            )
+        )
+        return [results[append.chat] for append in batch]
 
     async def _append(self, append: Append) -> AppendResult:
         values = sql.append_values(append)

@@ -140,8 +140,8 @@ class Calls(Reentrant):
 
         return await self.written(read)
 
-    async def written(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run work on a lent connection.
+    async def written(self, work: Callable[[Connection], Awaitable[T]], *, writer: bool = False) -> T:
+        """Run work on a lent connection; ``writer``: the one that writes batches.
 
         Raises:
             OutcomeUnknown: The connection was lost meanwhile.
@@ -149,7 +149,7 @@ class Calls(Reentrant):
             Unstorable: A value cannot be kept; nothing was written.
         """
         pool, _ = self.parts()
-        async with pool.lent() as connection:
+        async with pool.lent(writer=writer) as connection:
             try:
                 return await work(connection)
             except (psycopg.Error, OSError, UnicodeEncodeError, OverflowError) as error:
@@ -157,11 +157,11 @@ class Calls(Reentrant):
                     raise OutcomeUnknown(f"the connection was lost: {error}") from error
                 raise translation(error) from error
 
-    def tell(self, hint: Hint) -> None:
-        """Give a hint to this process and to the others."""
-        self._bus.publish([hint])
+    def tell(self, *given: Hint) -> None:
+        """Give hints to this process and to the others."""
+        self._bus.publish(given)
         _, hints = self.parts()
-        hints.tell(hint)
+        hints.tell(given)
 
 
 async def fetch(connection: Connection, statement: str, values: Mapping[str, Any]) -> list[Row]:
