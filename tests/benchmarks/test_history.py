@@ -116,8 +116,8 @@ def _stored(url: str) -> int:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
         return path.stat().st_size
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(
+    with psycopg.connect(url, autocommit=True) as server:
+        row = server.execute(
             "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class "
             "WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         ).fetchone()
