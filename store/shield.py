@@ -17,16 +17,6 @@ async def outcome(future: asyncio.Future[T]) -> T:
     Raises:
         asyncio.CancelledError: The caller was cancelled; raised only once the outcome stands.
     """
-    await settled(future)
-    return future.result()
-
-
-async def settled(future: asyncio.Future[T]) -> None:
-    """Wait until ``future`` is done, also when the caller is cancelled meanwhile.
-
-    Raises:
-        asyncio.CancelledError: The caller was cancelled; raised only once the outcome stands.
-    """
     cancelled: asyncio.CancelledError | None = None
     # The scope holds back cancellation by anyio's scopes, which would be delivered again at every turn of the loop.
     with anyio.CancelScope(shield=True):
@@ -39,3 +29,4 @@ async def settled(future: asyncio.Future[T]) -> None:
         if not future.cancelled():
             future.exception()  # looked at, so that the loop does not report it as lost
         raise cancelled
+    return future.result()

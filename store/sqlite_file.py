@@ -5,10 +5,21 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from store.errors import StoreUnavailable
 from store.schema import VERSION_TABLE, needs_setup
 from store.urls import SqliteUrl
+
+_CHECKPOINT: Final = 4000
+"""Pages of the write-ahead log (16 MB) that are moved into the file at once.
+
+Pages that were written again meanwhile move once: with SQLite's own 1000 appends of 64 chats were a fifth slower. A
+commit that moves them took 13 ms in place of 8.
+"""
+
+_CACHE: Final = 16_000
+"""Kilobytes of pages that a connection keeps: the ends of all chats that are written to fit."""
 
 
 class Place:
@@ -86,4 +97,6 @@ def _enter_wal(connection: sqlite3.Connection, patience: float) -> None:
 def _connect(settings: SqliteUrl) -> sqlite3.Connection:
     connection = sqlite3.connect(settings.path, timeout=settings.busy_timeout, isolation_level=None)
     connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
+    connection.execute(f"PRAGMA cache_size = {-_CACHE}")
     return connection

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 from store.contract import Append, AppendResult, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
 from store.notify import Bus
-from store.shield import settled
+from store.shield import outcome
 from store.sqlite_batch import APPENDED, Batch
 from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
 from store.sqlite_writes import transaction
@@ -106,8 +106,8 @@ async def outcome_of(job: Job[T]) -> T:
             raise
         # What was awaited is cancelled; the outcome comes to another in its place.
         job.future = asyncio.get_running_loop().create_future()
-        await settled(job.future)
-        job.future.exception()
+        with suppress(Exception):
+            await outcome(job.future)
         raise
 
 
@@ -166,16 +166,16 @@ class Lane(ABC):
             self._watch = loop.call_later(PATIENCE, self._look_for_lock)
 
     def _hand_over(self) -> None:
-        fresh, self._fresh = self._fresh, []
-        self._queue.put(fresh)
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            self._queue.put(fresh)
 
     async def close(self) -> None:
         """Wait for the work under way, close the connection and end the thread."""
-        if self._fresh:
-            self._hand_over()
+        self._hand_over()
         self._ended = ended = asyncio.get_running_loop().create_future()
         self._queue.put(None)
-        await settled(ended)
+        await outcome(ended)
         self._thread.join()
         if self._watch is not None:
             self._watch.cancel()
