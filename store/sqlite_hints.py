@@ -21,6 +21,12 @@ from store.urls import SqliteUrl
 _SURELY: Final = 0.5
 """Seconds after which SQLite is asked although the file looks as it did."""
 
+_ASKS: Final = 3
+"""How often SQLite is asked once the file has changed: a commit is written, synced, and only then to be seen."""
+
+_BACK_OFF: Final = 5.0
+"""Seconds between looks at most while the file cannot be read."""
+
 _log = get_logger("chatfold.store")
 
 
@@ -51,12 +57,15 @@ class Poller:
             await asyncio.wait([self._task])
 
     async def _look(self, version: int, position: int) -> None:
-        seen, passed = self._stamp(), 0.0
+        seen, asks, pause, passed = self._stamp(), 0, self._pause, 0.0
         while True:
-            await asyncio.sleep(self._pause)
-            passed += self._pause
-            stamp = self._stamp()
-            if stamp == seen and passed < _SURELY:
+            await asyncio.sleep(pause)
+            passed += pause
+            if (stamp := self._stamp()) != seen:
+                seen, asks = stamp, _ASKS
+            elif passed >= _SURELY:
+                asks = max(asks, 1)
+            if not asks:
                 continue
             try:
                 found = await self._writer.run(sql.data_version)
@@ -64,9 +73,9 @@ class Poller:
                     hints, position = await self._reader.run(changed_since, position, self._clock())
                     version = found
                     self._bus.publish(hints)
-                seen, passed = stamp, 0.0
+                asks, pause, passed = asks - 1, self._pause, 0.0
             except StoreUnavailable as error:
-                passed = _SURELY
+                pause = min(2 * pause, _BACK_OFF)
                 _log.warning("hints_not_read", error=str(error))
 
     def _stamp(self) -> tuple[int, int, int] | None:

@@ -228,35 +228,38 @@ class Lane(ABC):
             job.error = translated(self._path, error)
 
     def _finish(self, jobs: Sequence[Job[Any]]) -> None:
-        """Send outcomes back. Called in the thread."""
+        """Send outcomes back, and hints out. Called in the thread."""
         for job in jobs:
-            if (loop := job.future.get_loop()) is not self._loop:
-                with suppress(RuntimeError):  # a loop that is closed takes nothing, and nobody waits there
-                    loop.call_soon_threadsafe(self._settle, [job])
-            else:
+            if (loop := job.future.get_loop()) is self._loop:
                 self._finished.append(job)
+                continue
+            # From here: the other loop may have been stopped.
+            self._publish([job])
+            with suppress(RuntimeError):  # a loop that is closed takes nothing, and nobody waits there
+                loop.call_soon_threadsafe(job.settle)
         if self._finished and not self._waking:
             self._waking = True
             try:
                 self._loop.call_soon_threadsafe(self._receive)
-            except RuntimeError:  # closed: its callers are gone, but other loops of the process may listen
-                self._bus.publish([job.hint for job in jobs if job.hint is not None])
+            except RuntimeError:  # closed
+                self._publish(jobs)
 
     def _receive(self) -> None:
+        """Take what has come back: hints first, so that whoever wrote finds them out."""
         self._waking = False
         jobs = list[Job[Any]]()
         while self._finished:
             jobs.append(self._finished.popleft())
         self._undone -= len(jobs)
         self._moved = time.monotonic()
-        self._settle(jobs)
+        self._publish(jobs)
+        for job in jobs:
+            job.settle()
 
-    def _settle(self, jobs: Sequence[Job[Any]]) -> None:
+    def _publish(self, jobs: Iterable[Job[Any]]) -> None:
         hints = [job.hint for job in jobs if job.hint is not None]
         if hints:
             self._bus.publish(hints)
-        for job in jobs:
-            job.settle()
 
     def _look_for_lock(self) -> None:
         """Tell, once for a while, where work waits for a lock that another connection holds."""
