@@ -29,6 +29,7 @@ from store.rows import (
     event_of,
     header_of,
     labels_text,
+    partial_of,
     refusal_note,
     segment_of,
     worker_note,
@@ -189,10 +190,7 @@ def peers(connection: sqlite3.Connection, now: int) -> tuple[Any, ...]:
 
 def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChunk]:
     """Read what is kept of answers under way."""
-    return [
-        PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=row[5])
-        for row in connection.execute(PARTIALS, (chat,))
-    ]
+    return [partial_of(row) for row in connection.execute(PARTIALS, (chat,))]
 
 
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
