@@ -23,7 +23,7 @@ from store.contract import (
     WorkerNote,
 )
 from store.errors import OutcomeUnknown
-from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, event_row, header_row, note_bytes
+from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, content_value, event_row, header_row, note_bytes
 from store.rules import ERASES, new_commands
 from store.sqlite_feed import last_position
 from store.sqlite_sql import FIND_START, peers, write_level
@@ -115,7 +115,8 @@ def append(connection: sqlite3.Connection, new: Append) -> AppendResult:
 def _clear(connection: sqlite3.Connection, new: Append) -> None:
     """Erase and delete what an append says is over."""
     if new.erased:
-        connection.executemany(ERASE, [(content, new.chat, version) for version, content in new.erased.items()])
+        erased = [(content_value(content), new.chat, version) for version, content in new.erased.items()]
+        connection.executemany(ERASE, erased)
         connection.execute(DROP_SEGMENTS, (new.chat,))
     if new.unused_blobs:
         _release(connection, new.chat, new.unused_blobs)
