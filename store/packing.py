@@ -15,7 +15,7 @@ import zstandard
 _MARK: Final = b"\x01"
 """First byte of what is packed with the dictionary below. Another dictionary would take another mark."""
 
-_LEVEL: Final = 1
+_LEVEL: Final = 3
 
 # Frozen: what databases hold was packed with it. What is common stands at the end, where references are short.
 _DICTIONARY: Final = (
