@@ -15,6 +15,7 @@ from store.rows import (
     HEADER_COLUMNS,
     WRITTEN_EVENT_COLUMNS,
     WRITTEN_HEADER_COLUMNS,
+    content_value,
     event_row,
     header_row,
     labels_text,
@@ -171,7 +172,7 @@ def append_values(append: Append) -> dict[str, Any]:
         values |= blob_values(append.blobs)
     if append.erased:
         values["erased_versions"] = list(append.erased)
-        values["erased_contents"] = list(append.erased.values())
+        values["erased_contents"] = [content_value(content) for content in append.erased.values()]
     return values
 
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from store.contract import Append, Appended, AppendResult, Conflict, DuplicateCommand
-from store.rows import WRITTEN_HEADER_COLUMNS, event_row, header_row
+from store.rows import WRITTEN_HEADER_COLUMNS, content_value, event_row, header_row
 from store.rules import new_commands
 from store.sqlite_feed import last_position
 from store.sqlite_sql import FIND_START
@@ -130,6 +130,7 @@ class Batch:
             many(INSERT_BLOB, append.blobs.items())
             many(INSERT_USE, [(append.chat, digest) for digest in append.blobs])
         if append.erased:
-            many(ERASE, [(content, append.chat, version) for version, content in append.erased.items()])
+            erased = append.erased.items()
+            many(ERASE, [(content_value(content), append.chat, version) for version, content in erased])
             many(DROP_SEGMENTS, [(append.chat,)])
         release(self._connection, append.chat, append.unused_blobs)
