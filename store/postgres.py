@@ -165,7 +165,10 @@ class PostgresStore(Beside):
 
         async def write(connection: Connection) -> AppendResult:
             try:
-                async with connection.transaction() if append.unused_blobs else nullcontext():
+                async with connection.transaction() if append.unused_blobs or append.erased else nullcontext():
+                    if append.erased:
+                        # Locked by a statement before: what a segment's writer committed meanwhile must be seen.
+                        await connection.execute(keep.LOCK_HEADER, {"chat": append.chat})
                     result = _result(append, (await fetch(connection, statement, values))[0])
                     if append.unused_blobs and isinstance(result, Appended):
                         unused = {"chat": append.chat, "digests": sorted(append.unused_blobs)}
