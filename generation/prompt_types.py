@@ -6,6 +6,7 @@ stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -88,14 +89,14 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``system`` are the system texts in order. ``effort`` is the reasoning effort (none < minimal < low < medium < high
+    ``system`` are the system texts in order. ``messages`` may share their beginning with those of earlier requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high
     < xhigh < max) or None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps
     the tools declared but unused.
     """
 
     model: str
     system: tuple[str, ...]
-    messages: tuple[PromptMessage, ...]
+    messages: Sequence[PromptMessage]
     tools: tuple[ToolSpec, ...] = ()
     max_output: int | None = None
     effort: str | None = None

@@ -27,6 +27,7 @@ from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
 from generation.outcomes import Failed, ResultCame, Stopped, ToolsEnded
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
+from generation.prompt import Prompt
 from generation.runtime import Runtime
 from generation.tools.output import unrecordable
 from store.append import Plan
@@ -60,6 +61,7 @@ class ChatRunner:
         self._hinted = asyncio.Event()
         self._release: ReleaseReason | None = None
         self._lost = False
+        self._prompt = Prompt()
         self._log = _log.bind(chat=chat, worker=runtime.worker)
 
     @property
@@ -177,6 +179,7 @@ class ChatRunner:
             state=loaded.state,
             running=running,
             scope=scope,
+            prompt=self._prompt,
         )
 
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:

@@ -14,7 +14,6 @@ from events.messages import Step
 from events.records import AttemptReport, ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
 from generation.assemble import Assembler
-from generation.digests import digest_request
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.live import live_parts
 from generation.outcome import require_consent, require_output
@@ -120,13 +119,13 @@ class ModelCall:
         )
 
 
-def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest) -> ModelCall:
+def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:
     """Return a call that is ready to run."""
     return ModelCall(
         attempt=attempt,
         model=model,
         request=request,
-        digests=digest_request(request),
+        digests=digests,
         assembler=Assembler({tool.name: tool for tool in attempt.policy.tools}),
         started_at=attempt.runtime.now(),
     )
