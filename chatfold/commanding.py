@@ -112,4 +112,6 @@ class Commanding:
             if worker.may_take(chat):
                 worker.take(claim, run)
 
-        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript)
+        # The clock is set by the heartbeat: a process without a worker knows the database's time only by reading.
+        estimate = self.runtime.now if worker is not None else None
+        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript, estimate=estimate)

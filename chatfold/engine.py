@@ -45,7 +45,7 @@ from generation.worker import Worker
 from store import Store, open_store
 from store.append import Journal
 from store.contract import ChatQuery, Header, Hint
-from store.loading import load_chat, read_recorded
+from store.loading import read_recorded
 
 
 class Engine(ChatCommands):
@@ -152,7 +152,7 @@ class Engine(ChatCommands):
             InvalidValue: The version is negative or no number.
         """
         if at is None:
-            loaded = await load_chat(self._store, checked_chat(chat), transcript=True)
+            loaded = await self.runtime.journal.load(checked_chat(chat), transcript=True)
             if loaded is None:
                 raise ChatNotFound("state", "N", f"there is no chat {chat}")
             return loaded.state
@@ -249,14 +249,32 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
         """
         known = checked_chat(chat)
-        async with self._store.hints() as hints:
+        async with self._store.hints(known) as hints:
+            told: int | None = 0
             while True:
-                loaded = await load_chat(self._store, known, transcript=False)
-                if loaded is None:
-                    raise ChatNotFound("settled", "N", f"there is no chat {chat}")
-                if loaded.header.foreign or loaded.state.control.status not in ("pending", "running"):
-                    return await self.state(chat)
-                await _next_hint(hints, known, loaded.header.version, self.settings.poll)
+                settled = await self._settled_by(known, told)
+                if settled is not None:
+                    return settled
+                told = await _next_hint(hints, self.settings.poll)
+
+    async def _settled_by(self, chat: ChatId, told: int | None) -> ChatState | None:
+        """Return the chat's state if it is settled; what this process appended itself need not be read for that.
+
+        Args:
+            chat: Which.
+            told: The version that a hint just told of; 0: there was none yet; None: there was none for long.
+        """
+        journal = self.runtime.journal
+        warm = journal.warm.get(chat)
+        header = warm.header if warm is not None else None
+        if header is None or told is None or not (header.holder == self.runtime.worker or 0 < told <= header.version):
+            loaded = await self._store.load_header(chat)
+            if loaded is None:
+                raise ChatNotFound("settled", "N", f"there is no chat {chat}")
+            header, warm = loaded.header, None
+        if not header.foreign and header.status in ("pending", "running"):
+            return None
+        return warm.state if warm is not None else await self.state(chat)
 
     async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
         """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
@@ -309,15 +327,13 @@ class Engine(ChatCommands):
         return await self._store.list_chats(query or ChatQuery())
 
 
-async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, poll: float) -> None:
-    """Wait for a hint that the chat is newer than ``version``, at most ``poll`` seconds."""
+async def _next_hint(hints: AsyncIterator[Hint], poll: float) -> int | None:
+    """Wait for a hint, at most ``poll`` seconds; returns its version, None where none came."""
     try:
         async with asyncio.timeout(poll):
-            async for hint in hints:
-                if hint.chat == chat and hint.version > version:
-                    return
+            return (await anext(hints)).version
     except TimeoutError:
-        return
+        return None
 
 
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:

@@ -21,7 +21,6 @@ from typing import final
 from msgspec import Struct
 
 from events.ids import CallKey
-from events.messages import Message
 from events.parts import ToolResultPart
 from events.shared import SharedSequence
 from events.state import ChatState
@@ -97,7 +96,7 @@ class Prompt:
         return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-        """Return the agent's ``own`` system texts and those of the prompt that was built last, and the digest of all."""
+        """Return the agent's ``own`` system texts with those of the prompt built last, and the digest of all."""
         texts, known = (*own, *self._system.texts), self._joined
         if known is None or known[0] != own or known[1] is not self._system.texts:
             known = self._joined = (own, self._system.texts, digest_of(texts))

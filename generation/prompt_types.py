@@ -89,9 +89,10 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``system`` are the system texts in order. ``messages`` may share their beginning with those of earlier requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high
-    < xhigh < max) or None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps
-    the tools declared but unused.
+    ``system`` are the system texts in order. ``messages`` share their beginning with those of the chat's earlier
+    requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or None.
+    ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps the tools declared but
+    unused.
     """
 
     model: str

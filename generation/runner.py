@@ -58,7 +58,9 @@ class ChatRunner:
         self._loaded = loaded
         self._hold = self._hold_at(loaded.state.control.epoch if loaded is not None else 0)
         self._scope: CancelScope[Outcome] | None = None
-        self._hinted = asyncio.Event()
+        self._hinted = False
+        self._watching: asyncio.Task[None] | None = None
+        self._task: Task | None = None
         self._release: ReleaseReason | None = None
         self._lost = False
         self._prompt = Prompt()
@@ -71,7 +73,8 @@ class ChatRunner:
 
     def hint(self) -> None:
         """Say that the chat may have changed: the runner looks."""
-        self._hinted.set()
+        self._hinted = True
+        self._watch_if_hinted()
 
     def stop(self, reason: ReleaseReason) -> None:
         """Let the chat go as soon as what runs has ended or had its grace."""
@@ -90,6 +93,7 @@ class ChatRunner:
         if self._loaded is None and not await self._acquire():
             return None
         await self._load_transcript()
+        self._find_prompt()
         while (loaded := self._running()) is not None:
             task, outcome = await self._act(loaded)
             if self._lost:
@@ -127,6 +131,15 @@ class ChatRunner:
                 state=fold(events), header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
             )
 
+    def _find_prompt(self) -> None:
+        """Go on with the prompt that an earlier turn left with the warm chat, or leave this one there."""
+        warm = self._runtime.journal.warm
+        kept = warm.beside(self.chat)
+        if isinstance(kept, Prompt):
+            self._prompt = kept
+        else:
+            warm.keep_beside(self.chat, self._prompt)
+
     def _hold_at(self, epoch: int) -> Hold:
         runtime = self._runtime
         return Hold(
@@ -152,7 +165,8 @@ class ChatRunner:
             scope.cancel(Cause.SHUTDOWN)
         attempt = self._attempt(loaded, scope)
         self._runtime.parts.create(attempt.episode)
-        watcher = asyncio.create_task(self._watch(scope, task), name=f"watch {self.chat}")
+        self._task = task
+        self._watch_if_hinted()
         try:
             return task, await scope.run(self._effect(attempt, task))
         except WorkCancelled as cancelled:
@@ -161,9 +175,11 @@ class ChatRunner:
         finally:
             self._scope = None
             self._runtime.parts.close(attempt.episode)
-            watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StoreError):
-                await watcher
+            if (watching := self._watching) is not None:
+                self._watching = None
+                watching.cancel()
+                with contextlib.suppress(asyncio.CancelledError, StoreError):
+                    await watching
 
     def _attempt(self, loaded: LoadedChat, scope: CancelScope[Outcome]) -> Attempt:
         control = loaded.state.control
@@ -198,11 +214,15 @@ class ChatRunner:
             self._log.exception("effect_failed", kind=attempt.running.kind)
             return _fault(error)
 
+    def _watch_if_hinted(self) -> None:
+        """Look at the chat where a hint came while an effect is under way; most hints tell of the runner's own appends."""
+        if self._hinted and self._scope is not None and self._task is not None and self._watching is None:
+            self._watching = asyncio.create_task(self._watch(self._scope, self._task), name=f"watch {self.chat}")
+
     async def _watch(self, scope: CancelScope[Outcome], task: Task) -> None:
-        """Cancel the effect when the chat does not wait for it any more."""
-        while True:
-            await self._hinted.wait()
-            self._hinted.clear()
+        """Cancel the effect where the chat does not wait for it any more."""
+        while self._hinted:
+            self._hinted = False
             header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
             try:
                 cause = Cause.LEASE_LOST if header is None else self._cause(self._control(header.header), task)
@@ -213,6 +233,7 @@ class ChatRunner:
             if cause is not None:
                 self._lost = self._lost or cause is Cause.LEASE_LOST
                 scope.cancel(cause)
+        self._watching = None
 
     def _control(self, header: Header) -> Control:
         """Return a header's control; most hints tell of appends of this runner, whose control it has at hand."""

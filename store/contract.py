@@ -499,6 +499,6 @@ class Store(Protocol):
         """
         ...
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """Return a subscription to hints of all processes, from the moment it is entered."""
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Return a subscription to hints of all processes, from the moment it is entered; on request to one chat's."""
         ...

@@ -48,11 +48,15 @@ async def load_chat(store: Store, chat: ChatId, *, transcript: bool) -> LoadedCh
     if loaded is None:
         return None
     if transcript:
-        events = await read_recorded(store, chat, upto=loaded.header.version)
-        state = fold(events)
+        state = await load_state(store, loaded.header)
     else:
         state = ChatState(control=decode_control(loaded.header.control), transcript=None)
     return LoadedChat(state=state, header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive)
+
+
+async def load_state(store: Store, header: Header) -> ChatState:
+    """Return the state of a chat, transcript included, at the version of ``header``: what its log folds to."""
+    return fold(await read_recorded(store, header.chat, upto=header.version))
 
 
 async def read_recorded(
@@ -62,13 +66,25 @@ async def read_recorded(
     recorded: list[Recorded] = []
     while True:
         page = await store.read_events(chat, after=after, upto=upto, limit=PAGE, content=content)
-        blobs = await _blobs(store, page) if content else {}
+        blobs = await read_blobs(store, page) if content else {}
         recorded.extend(decode(stored, blobs=blobs, content=content) for stored in page)
         if len(page) < PAGE:
             return recorded
         after = page[-1].envelope.version
 
 
-async def _blobs(store: Store, events: Sequence[StoredEvent]) -> Mapping[str, bytes]:
+async def read_stored(store: Store, chat: ChatId, *, after: int = 0, upto: int | None = None) -> list[StoredEvent]:
+    """Return the events of ``chat`` with ``after`` < version <= ``upto`` as they are stored."""
+    events: list[StoredEvent] = []
+    while True:
+        page = await store.read_events(chat, after=after, upto=upto, limit=PAGE)
+        events.extend(page)
+        if len(page) < PAGE:
+            return events
+        after = page[-1].envelope.version
+
+
+async def read_blobs(store: Store, events: Sequence[StoredEvent]) -> Mapping[str, bytes]:
+    """Return the blobs that ``events`` refer to."""
     wanted = {digest for event in events for digest in content_blobs(event.content)}
     return await store.get_blobs(sorted(wanted)) if wanted else {}

@@ -182,15 +182,15 @@ class PostgresStore(Reentrant):
         values = {"agents": list(agents), "level": reader_level, "limit": max(limit, 0), "exclude": list(exclude)}
         return [DueChat(*row) for row in await self._read(sql.FIND_DUE, values)]
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._subscribe()
+        return self._subscribe(chat)
 
     @asynccontextmanager
-    async def _subscribe(self) -> AsyncIterator[Subscription]:
+    async def _subscribe(self, chat: ChatId | None) -> AsyncIterator[Subscription]:
         self._require_open()
         _, hints = self._parts()
-        async with self._bus.subscribe() as subscription:
+        async with self._bus.subscribe(chat) as subscription:
             await hints.listen(PATIENCE)
             yield subscription
 
