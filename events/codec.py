@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
 
@@ -19,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.content import Absent, Content, Json
-from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_salt, moved, present
+from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_hash, item_salt, moved, present
 from events.digest import chain_hashes
 from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
@@ -34,7 +35,9 @@ from events.vocabulary import Event
 _Decoder: TypeAlias = msgspec.json.Decoder[EventBase]
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
-_LONG_INTEGER: Final = re.compile(rb"[0-9]{19}")
+_DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_LONG_INTEGER: Final = b"0" * 19
+"""What 19 digits become by ``_DIGITS``: an integer that may not fit into 64 bits has as many."""
 _MESSAGE_PATH: Final = re.compile(r"\$(?:\.(?:added|queued)\[\d+\]|\.message)")
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError, RecursionError)
 
@@ -252,7 +255,7 @@ def encode(
     if len(salt) < SALT_BYTES:
         raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
     facts, found = _write(event, version, registry)
-    items, blobs, sizes = _items(event, found, salt, limits)
+    items, hashes, blobs, sizes = _items(event, found, salt, limits)
     content = encode_items(items)
     if len(facts) + len(content) > limits.event_bytes:
         blobs |= _move_out(items, len(facts) + len(content) - limits.event_bytes)
@@ -261,8 +264,10 @@ def encode(
         raise TooLarge(f"event {event.type!r}", len(facts) + len(content), limits.event_bytes)
     if sum(sizes) > limits.message_bytes:
         _check_messages(event, sizes, limits)
-    check_value(command, "command")
-    check_value(actor.id, "actor.id")
+    if not command.isascii():
+        check_value(command, "command")
+    if actor.id is not None and not actor.id.isascii():
+        check_value(actor.id, "actor.id")
     envelope = Envelope(
         version=version,
         type=event.type,
@@ -274,7 +279,7 @@ def encode(
         command=command,
         index=index,
     )
-    digest = chain_hashes(previous_digest, envelope, facts, b"".join([entry.hash for entry in items]))
+    digest = chain_hashes(previous_digest, envelope, facts, b"".join(hashes))
     return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
 
 
@@ -291,10 +296,10 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         except (UnicodeEncodeError, RecursionError, TypeError) as error:
             _explain(event)
             raise MalformedEvent(where, str(error)) from None
-        if _LONG_INTEGER.search(facts):
+        if _LONG_INTEGER in facts.translate(_DIGITS):
             _explain(event)
         found = tools.found
-        tools.values = [_held(content) for content in found]
+        tools.values = [content.held for content in found]
         try:
             again = tools.decoder(cls).decode(facts)
         except _DECODE_ERRORS as error:
@@ -309,12 +314,6 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         _give_back(registry, tools)
 
 
-def _held(content: Content) -> Json | Absent:
-    if content.available:
-        return content.value
-    return Absent.ERASED if content.erased else Absent.NOT_LOADED
-
-
 def _explain(event: EventBase) -> None:
     """Raise InvalidValue with the path of what an encoder stumbled over, if it is a value."""
     check_value(msgspec.to_builtins(event, enc_hook=lambda _content: None), "$")
@@ -322,24 +321,27 @@ def _explain(event: EventBase) -> None:
 
 def _items(
     event: EventBase, found: list[Content], salt: bytes, limits: Limits
-) -> tuple[list[Item], dict[str, bytes], list[int]]:
+) -> tuple[list[Item], list[bytes], dict[str, bytes], list[int]]:
     items: list[Item] = []
+    hashes: list[bytes] = []
     blobs: dict[str, bytes] = {}
     sizes: list[int] = []
     for place, content in enumerate(found):
         own_salt = item_salt(salt, place)
         if content.erased:
             items.append(born_erased(own_salt))
+            hashes.append(items[-1].hash)
             sizes.append(0)
             continue
         value = _value_bytes(event, place, content, limits)
         sizes.append(len(value))
         entry = present(own_salt, value)
+        hashes.append(item_hash(own_salt, sha256(value).digest(), len(value)))
         if len(value) > limits.blob_bytes:
             entry, digest = moved(entry, value)
             blobs[digest] = value
         items.append(entry)
-    return items, blobs, sizes
+    return items, hashes, blobs, sizes
 
 
 def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
@@ -364,7 +366,8 @@ def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
 def _value_bytes(event: EventBase, place: int, content: Content, limits: Limits) -> bytes:
     try:
         value = content.value
-        check_value(value, "$", limits)
+        if not (type(value) is str and value.isascii()):
+            check_value(value, "$", limits)
     except InvalidValue as error:
         raise InvalidValue(_path(event, place) + error.path[1:], error.why) from None
     except ContentUnavailable as error:

@@ -175,8 +175,8 @@ class Control(Struct, omit_defaults=True, kw_only=True):
 
     def clone(self) -> Control:
         """Return a copy that the reducer may change; frozen members are shared."""
-        other = copy.copy(self)
-        other.indexes = copy.copy(self.indexes)
+        other = self.__copy__()
+        other.indexes = self.indexes.__copy__()
         return other
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
@@ -14,11 +16,13 @@ from events.ids import CallKey, MessageId, message_id, message_of
 from events.indexes import advance, find_call, index, mark_call
 from events.messages import Message, QueuedMessage
 from events.parts import ToolResultPart
-from events.records import Answer
+from events.records import Answer, Policy
 from events.state import ChatState
 from events.transcript import Messages, Transcript, TranscriptMessage
 
 _T = TypeVar("_T")
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 BOUNDARY_MESSAGES: Final = 3
 """Messages that a boundary is made of: the summary, and the mark for clients with its result."""
@@ -38,6 +42,7 @@ class Draft:
         "history_changed",
         "loaded",
         "messages",
+        "_owned",
         "policies",
         "queue_changed",
         "queued",
@@ -51,10 +56,11 @@ class Draft:
         self.control = state.control.clone()
         self.loaded = transcript is not None
         self.messages = transcript.messages if transcript else Messages()
-        self.queued = dict(transcript.queued) if transcript else {}
-        self.results = dict(transcript.results) if transcript else {}
-        self.arguments = dict(transcript.arguments) if transcript else {}
-        self.policies = dict(transcript.policies) if transcript else {}
+        self.queued: Mapping[MessageId, QueuedMessage] = transcript.queued if transcript else _NOTHING
+        self.results: Mapping[CallKey, ToolResultPart] = transcript.results if transcript else _NOTHING
+        self.arguments: Mapping[CallKey, Content] = transcript.arguments if transcript else _NOTHING
+        self.policies: Mapping[str, Policy] = transcript.policies if transcript else _NOTHING
+        self._owned: tuple[str, ...] = ()
         self.title = transcript.title if transcript else None
         self.hint = transcript.hint if transcript else None
         self.begin()
@@ -64,6 +70,18 @@ class Draft:
         self.history_changed = False
         self.queue_changed = False
         self.turn_opened = False
+
+    def own(self, name: str) -> dict[Any, Any]:
+        """Return one of the maps to be written on: a copy of what older states have, made once."""
+        if name not in self._owned:
+            self._owned = (*self._owned, name)
+            setattr(self, name, dict(getattr(self, name)))
+        own: dict[Any, Any] = getattr(self, name)
+        return own
+
+    def _drop(self, name: str, key: str) -> None:
+        if key in getattr(self, name):
+            del self.own(name)[key]
 
     def freeze(self) -> ChatState:
         """Return the state; the draft must not be changed after."""
@@ -108,7 +126,7 @@ class Draft:
         indexes = self.control.indexes
         indexes.open_calls = mark_call(indexes.open_calls, result.call, recorded=True, result_error=result.is_error)
         if self.loaded:
-            self.results[result.call] = result
+            self.own("results")[result.call] = result
 
     def edit_queued(self, target: MessageId, queued: QueuedMessage) -> None:
         """Replace the body of a queued message."""
@@ -116,7 +134,7 @@ class Draft:
         item = QueueItem(id=target, model=queued.model, effort=queued.effort)
         self.control.queue = tuple(item if old.id == target else old for old in self.control.queue)
         if self.loaded:
-            self.queued[target] = queued
+            self.own("queued")[target] = queued
 
     def drop_boundary(self, boundary: MessageId) -> None:
         """Take a boundary and the messages that were re-inserted after it out of history.
@@ -180,22 +198,24 @@ class Draft:
         if not self.loaded:
             return
         self.messages = self.messages.append(TranscriptMessage(identity, message, version))
+        if not self.results and not self.arguments:
+            return
         for part in message.parts:
             if isinstance(part, ToolResultPart):
-                self.results.pop(part.call, None)
-                self.arguments.pop(part.call, None)
+                self._drop("results", part.call)
+                self._drop("arguments", part.call)
 
     def _enqueue(self, identity: MessageId, queued: QueuedMessage) -> None:
         self.queue_changed = True
         item = QueueItem(id=identity, model=queued.model, effort=queued.effort)
         self.control.queue = (*self.control.queue, item)
         if self.loaded:
-            self.queued[identity] = queued
+            self.own("queued")[identity] = queued
 
     def _dequeue(self, target: MessageId) -> None:
         self.queue_changed = True
         self.control.queue = tuple(item for item in self.control.queue if item.id != target)
-        self.queued.pop(target, None)
+        self._drop("queued", target)
 
     def _reorder(self, order: tuple[MessageId, ...]) -> None:
         place = {target: i for i, target in enumerate(order)}

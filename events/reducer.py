@@ -169,7 +169,9 @@ def _submitted(draft: Draft, event: v.ResultsSubmitted, _: Envelope) -> None:
     control.owed = True
     approved = frozenset(answer.call for answer in event.approvals if answer.approved)
     control.indexes.open_calls = mark_calls(control.indexes.open_calls, approved, approved=True)
-    draft.arguments |= {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
+    given = {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
+    if given:
+        draft.own("arguments").update(given)
     if event.budget is not None:
         control.budget_ended = event.budget.end_turn
         control.budget = event.budget.raised or control.budget
@@ -256,7 +258,7 @@ def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
     draft.control.policy = event.digest
     if draft.loaded:
-        draft.policies[event.digest] = event.policy
+        draft.own("policies")[event.digest] = event.policy
 
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:

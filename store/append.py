@@ -103,7 +103,7 @@ class PlanRun:
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
         recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
-        self.met.append(classify(self.state.control))
+        self.met.append(decided.met)
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
