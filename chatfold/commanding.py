@@ -55,7 +55,7 @@ class Commanding:
         transcript: bool = False,
         who: str | None = None,
     ) -> Receipt:
-        given = fingerprint(command.trigger, command)
+        given = (command.trigger, command)
         return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript, who=who)
 
     async def _commands(
@@ -63,7 +63,7 @@ class Commanding:
         chat: str,
         commands: Commands,
         command_id: str | None,
-        given: bytes,
+        given: tuple[object, ...],
         *,
         transcript: bool = False,
         who: str | None = None,
@@ -72,7 +72,7 @@ class Commanding:
         identity = CommandIdentity(
             command=chosen if chosen is not None else CommandId(self.runtime.new_id()),
             actor=Actor(kind="user", id=who),
-            fingerprint=given if chosen is not None else None,
+            fingerprint=fingerprint(*given) if chosen is not None else None,
         )
         worker = self.worker
         with worker.taking(chat_id) if worker is not None else nullcontext() as claim:

@@ -23,7 +23,7 @@ from events.state import ChatState
 from events.vocabulary import Event
 
 
-class Decided(Struct, frozen=True):
+class Decided(Struct, frozen=True, gc=False):
     """An event that may happen, with the statuses around it, its time (microseconds UTC), and the state it met."""
 
     event: Event

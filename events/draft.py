@@ -36,13 +36,13 @@ class Draft:
     """
 
     __slots__ = (
+        "_owned",
         "arguments",
         "control",
         "hint",
         "history_changed",
         "loaded",
         "messages",
-        "_owned",
         "policies",
         "queue_changed",
         "queued",

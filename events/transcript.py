@@ -18,7 +18,7 @@ from events.records import Policy
 from events.shared import SharedSequence
 
 
-class TranscriptMessage(Struct, frozen=True):
+class TranscriptMessage(Struct, frozen=True, gc=False):
     """A message in history: its id, the message, and the version of the event that put it there."""
 
     id: MessageId

@@ -30,11 +30,14 @@ KEEP_CLOSED: Final = 15.0
 CLOSED_BYTES: Final = 8 << 20
 """Bytes of the parts of all closed episodes, as JSON, that stay for those who come late."""
 
+_EPISODE: Final = 1000
+"""Bytes that a closed episode counts for beside its parts."""
+
 SLOW_AFTER: Final = 10.0
 """Seconds within which a subscriber must take a part."""
 
 
-class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
     """Base of live parts. Texts hold no lone surrogates (``events.values.DeltaJoiner``)."""
 
     @property
@@ -202,7 +205,7 @@ class PartBuffer:
         if episode.closed_at is None:
             episode.closed_at = self._clock()
             self._closed.append((episode.closed_at, key, episode))
-            self._closed_size += episode.size
+            self._closed_size += episode.size + _EPISODE
             for subscriber in episode.subscribers:
                 subscriber._wake()  # noqa: SLF001 - the two are one mechanism
 
@@ -241,7 +244,7 @@ class PartBuffer:
             if now - closed_at < self._keep_closed and self._closed_size <= self._closed_bytes:
                 break
             self._closed.popleft()
-            self._closed_size -= episode.size
+            self._closed_size -= episode.size + _EPISODE
             episode.outdated = True
             if not episode.subscribers:
                 del self._episodes[key]

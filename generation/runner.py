@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeVar
+
+from structlog.stdlib import BoundLogger
 
 from chatstate.errors import ContentTooLarge, Refusal
 from events.control import Control, decode_control
@@ -25,7 +28,7 @@ from generation.actions.context import collect_context
 from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
-from generation.outcomes import Failed, ResultCame, Stopped, ToolsEnded
+from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.prompt import Prompt
 from generation.runtime import Runtime
@@ -37,6 +40,8 @@ from store.loading import LoadedChat, read_recorded
 from store.log import get_logger
 
 _log = get_logger(__name__)
+_told = logging.getLogger(__name__)
+"""What ``_log`` writes to, asked first: each event of each chat has a line."""
 _T = TypeVar("_T")
 _NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable)
 _UNWINDING: Final = 1.0
@@ -64,7 +69,10 @@ class ChatRunner:
         self._release: ReleaseReason | None = None
         self._lost = False
         self._prompt = Prompt()
-        self._log = _log.bind(chat=chat, worker=runtime.worker)
+
+    @property
+    def _log(self) -> BoundLogger:
+        return _log.bind(chat=self.chat, worker=self._runtime.worker)
 
     @property
     def state(self) -> LoadedChat | None:
@@ -249,18 +257,23 @@ class ChatRunner:
             return Cause.HISTORY_CHANGED
         return Cause.USER_INTERRUPT if control.interrupting else None
 
-    async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultCame) -> None:
+    async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultsCame) -> None:
         """Append a result of an effect that goes on, unless the runner has left that effect behind."""
         if self._scope is attempt.scope:
             await self._note(task, outcome)
 
-    async def _note(self, task: Task, outcome: ResultCame) -> None:
-        """Append a result; one that cannot be stored is an error in its own place, not the end of the others."""
+    async def _note(self, task: Task, outcome: ResultsCame) -> None:
+        """Append results; one that cannot be stored is an error in its own place, not the end of the others."""
         try:
             self._loaded = await self._append(note(self._hold, task, outcome))
         except _NOT_STORABLE as error:
-            self._log.warning("result_not_storable", call=outcome.result.call, error=type(error).__name__)
-            instead = ResultCame(result=unrecordable(outcome.result, str(error)))
+            if len(outcome.results) > 1:
+                for result in outcome.results:
+                    await self._note(task, ResultsCame(results=(result,)))
+                return
+            (result,) = outcome.results
+            self._log.warning("result_not_storable", call=result.call, error=type(error).__name__)
+            instead = ResultsCame(results=(unrecordable(result, str(error)),))
             self._loaded = await self._append(note(self._hold, task, instead))
 
     async def _settle(self, task: Task | None, outcome: Outcome | None) -> None:
@@ -278,8 +291,7 @@ class ChatRunner:
 
     async def _settle_otherwise(self, task: Task | None, outcome: Outcome | None, error: Exception) -> None:
         if task is not None and isinstance(outcome, ToolsEnded) and outcome.results:
-            for result in outcome.results:
-                await self._note(task, ResultCame(result=result))
+            await self._note(task, ResultsCame(results=outcome.results))
             rest: Outcome = replace(outcome, results=())
         else:
             rest = _fault(error)
@@ -292,7 +304,7 @@ class ChatRunner:
                 self.chat, plan, identity, transcript=transcript, base=self._loaded, now=self._runtime.now
             )
         )
-        for recorded in outcome.recorded:
+        for recorded in outcome.recorded if _told.isEnabledFor(logging.INFO) else ():
             self._log.info(
                 "event_appended",
                 version=recorded.version,
