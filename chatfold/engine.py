@@ -6,9 +6,7 @@ Opens the store, makes the shared parts, runs a worker or not.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -22,6 +20,7 @@ from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
 from chatfold.feed import FeedItem, feed_cursor, feed_position, follow_feed
 from chatfold.providers import ProviderPool
+from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
 from chatfold.settings import Settings
@@ -86,12 +85,12 @@ class Engine(ChatCommands):
         self._closing = asyncio.Lock()
         self.worker = None
         self.runtime = Runtime(
-            journal=Journal(self._store, lambda: os.urandom(16)),
+            journal=Journal(self._store, salt),
             agents=_by_name(agents),
             provider=self.providers.get,
             parts=PartBuffer(time.monotonic),
             now=self._clock.now,
-            new_id=lambda: uuid.uuid4().hex,
+            new_id=new_id,
             release=RELEASE,
             settings=self.settings.worker_settings(),
             worker=WorkerId(""),

@@ -8,7 +8,7 @@ that shall survive must be kept there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
@@ -18,7 +18,7 @@ from events.envelope import Envelope, Recorded, Status
 from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
-from events.messages import Message, Usage
+from events.messages import Message, Step, Usage
 from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, OpenAction, RetryState
@@ -26,6 +26,7 @@ from events.state import ChatState, initial_state
 
 # Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
 # column equals it and is not it, and the same fold would have other bytes.
+_NO_USAGE: Final = Usage()
 _STATUS: Final[dict[Status, Status]] = {status: status for status in get_args(Status)}
 
 
@@ -54,68 +55,77 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
 
 def _apply(draft: Draft, recorded: Recorded) -> None:
     event, envelope = recorded.event, recorded.envelope
-    if isinstance(event, v.MessageEdited | v.CompactionUndone) and not draft.loaded:
+    kind = _KINDS[type(event)]
+    if kind.whole_history and not draft.loaded:
         raise TranscriptMissing(event.trigger)
-    draft.begin()
+    draft.history_changed = draft.queue_changed = draft.turn_opened = False
     if isinstance(event, Effects):
         draft.apply(event, envelope.version)
-    special = _SPECIAL.get(type(event))
-    if special is not None:
-        special(draft, event, envelope)
-    _settle(draft, event, envelope)
+    if kind.special is not None:
+        kind.special(draft, event, envelope)
+    _settle(draft, kind, envelope)
 
 
-def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
+def _settle(draft: Draft, kind: _Kind, envelope: Envelope) -> None:
     control = draft.control
-    control.version = envelope.version
-    control.importing = isinstance(event, v.ChatForked | v.MessagesImported)
-    control.recorded_at = envelope.recorded_at
-    control.status = _STATUS[envelope.dest]
-    if draft.history_changed:
-        control.history_version = envelope.version
+    version, recorded_at = envelope.version, envelope.recorded_at
+    control.version = version
+    control.importing = kind.importing
+    control.recorded_at = recorded_at
+    control.status = status = _STATUS[envelope.dest]
+    changed = draft.history_changed
+    if changed:
+        control.history_version = version
         control.attempt = control.model_attempts = control.takeovers = 0
         control.running = None
-    if draft.history_changed or isinstance(event, Interrupting | v.AttemptStarted):
+    if changed or kind.clears_retry:
         control.retry = control.not_before = None
     if draft.queue_changed:
-        control.queue_version = envelope.version
-    if draft.history_changed or draft.queue_changed or envelope.actor.kind == "user":
-        control.updated_at = envelope.recorded_at
-    if draft.turn_opened and not isinstance(event, v.MessagesImported):
+        control.queue_version = version
+        control.updated_at = recorded_at
+    elif changed or envelope.actor.kind == "user":
+        control.updated_at = recorded_at
+    if draft.turn_opened and not kind.imports:
         control.owed = True
         control.turns += 1
         control.compaction = "none"
         control.budget_ended = False
-    if isinstance(event, v.ENDS_TURN) and not (isinstance(event, Interrupting) and envelope.dest == "running"):
+    if kind.ends_turn and not (kind.interrupting and status == "running"):
         control.compaction = "none"
         control.budget_ended = False
         control.retry = None
-    _clear_companions(control, envelope)
-    if control.compaction != "requested":
+    _clear_companions(control, status)
+    if draft.hint is not None and control.compaction != "requested":
         draft.hint = None
 
 
-def _clear_companions(control: Control, envelope: Envelope) -> None:
+def _clear_companions(control: Control, status: Status) -> None:
     # Each status has its companions (section 1 of the specification); leaving the status drops them.
-    if envelope.dest != "running":
+    if status != "running":
         control.holder = None
         control.interrupting = False
         control.running = None
-    if envelope.dest != "pending":
+    if status != "pending":
         control.not_before = None
-    if envelope.dest != "requires_action":
+    if status != "requires_action":
         control.action = None
-    if envelope.dest != "error":
+    if status != "error":
         control.last_error = None
 
 
 def _spend(control: Control, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
-    steps = [m.step for m in added if m.step is not None]
+    for message in added:
+        if message.step is not None:
+            _spend_step(control, message.step)
     if report is not None and report.step is not None:
-        steps.append(report.step)
-    for step in steps:
-        control.usage = control.usage + step.usage if step.usage != Usage() else control.usage
-        control.cost_micros += step.cost_micros or 0
+        _spend_step(control, report.step)
+
+
+def _spend_step(control: Control, step: Step) -> None:
+    if step.usage != _NO_USAGE:
+        control.usage = control.usage + step.usage
+    if step.cost_micros:
+        control.cost_micros += step.cost_micros
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
@@ -123,6 +133,8 @@ def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
     for call in unknown:
         draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
     indexes = draft.control.indexes
+    if not indexes.open_calls:
+        return
     restart = frozenset(call.key for call in indexes.open_calls if call.runs)
     if restart:
         indexes.open_calls = mark_calls(indexes.open_calls, restart, started=False)
@@ -267,7 +279,8 @@ def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
     control.attempt = event.attempt
     control.model_attempts += event.kind in ("generate", "compact")
     control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)
-    control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)
+    if event.calls:
+        control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)
 
 
 def _result(draft: Draft, event: v.ToolResultRecorded, _: Envelope) -> None:
@@ -386,3 +399,30 @@ _SPECIAL: Final[dict[type[EventBase], Callable[[Draft, Any, Envelope], None]]] =
     v.ActionExpired: _expired,
     v.Reconciled: _reconciled,
 }
+
+
+class _Kind(NamedTuple):
+    """What the reducer asks of an event's type, found out once."""
+
+    special: Callable[[Draft, Any, Envelope], None] | None
+    whole_history: bool
+    interrupting: bool
+    clears_retry: bool
+    ends_turn: bool
+    imports: bool
+    importing: bool
+
+
+def _kind(event: type[EventBase]) -> _Kind:
+    return _Kind(
+        special=_SPECIAL.get(event),
+        whole_history=event in (v.MessageEdited, v.CompactionUndone),
+        interrupting=issubclass(event, Interrupting),
+        clears_retry=issubclass(event, Interrupting) or event is v.AttemptStarted,
+        ends_turn=event in v.ENDS_TURN,
+        imports=event is v.MessagesImported,
+        importing=event in (v.ChatForked, v.MessagesImported),
+    )
+
+
+_KINDS: Final[dict[type[EventBase], _Kind]] = {event: _kind(event) for event in v.EVENT_TYPES.values()}

@@ -43,6 +43,11 @@ _log = get_logger(__name__)
 _told = logging.getLogger(__name__)
 """What ``_log`` writes to, asked first: each event of each chat has a line."""
 _T = TypeVar("_T")
+_EFFECTS: Final[dict[str, Callable[[Attempt], Awaitable[Outcome]]]] = {
+    "generate": generate,
+    "compact": compact,
+    "context": collect_context,
+}
 _NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable)
 _UNWINDING: Final = 1.0
 """Seconds beyond the grace that an effect gets to end after it was cancelled; then it is left behind."""
@@ -207,14 +212,10 @@ class ChatRunner:
         )
 
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:
-        kinds: dict[str, Callable[[], Awaitable[Outcome]]] = {
-            "generate": lambda: generate(attempt),
-            "tools": lambda: run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome)),
-            "compact": lambda: compact(attempt),
-            "context": lambda: collect_context(attempt),
-        }
         try:
-            return await kinds[attempt.running.kind]()
+            if attempt.running.kind == "tools":
+                return await run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome))
+            return await _EFFECTS[attempt.running.kind](attempt)
         except (StoreError, Refusal):
             raise
         except Exception as error:  # noqa: BLE001 - an application's part may raise anything
@@ -223,7 +224,7 @@ class ChatRunner:
             return _fault(error)
 
     def _watch_if_hinted(self) -> None:
-        """Look at the chat where a hint came while an effect is under way; most hints tell of the runner's own appends."""
+        """Look at the chat where a hint came while an effect is under way: it tells of another's append."""
         if self._hinted and self._scope is not None and self._task is not None and self._watching is None:
             self._watching = asyncio.create_task(self._watch(self._scope, self._task), name=f"watch {self.chat}")
 

@@ -135,6 +135,9 @@ class RunningCall:
         if self._work is not None:
             self._let_go(self._work)
 
+    def _is_cancelled(self) -> bool:
+        return self._cancelled
+
     def _set_cancelled(self) -> None:
         self._cancelled = True
         if self._tell_cancelled is not None:
@@ -208,7 +211,7 @@ class RunningCall:
         error = CallCancelled() if work.cancelled() else work.exception()
         if error is None:
             return work.result()
-        if self._cancelled:
+        if self._is_cancelled():
             return None
         if not isinstance(error, CallCancelled):
             return self._failed(error)
