@@ -11,7 +11,7 @@ Pure and safe to use from many threads: what an encoder or decoder has at hand w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
@@ -99,10 +99,11 @@ def _bare(_type: type, reference: Any) -> Content:
     _place, size = reference
     if type(size) is not int or size < 0:
         raise ValueError("a content is [place, bytes]")
-    return _SHARED[size] if size < len(_SHARED) else Content(Absent.NOT_LOADED, size)
+    return _SHARED[size] if size < _SHARED_SIZES else Content(Absent.NOT_LOADED, size)
 
 
-_SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(2048)]
+_SHARED_SIZES: Final = 2048
+_SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(_SHARED_SIZES)]
 
 
 def _borrow(registry: Registry) -> _Tools:
@@ -141,15 +142,57 @@ def decode(
         if content:
             event = _filled(stored, cls, read_values(stored.content, blobs), registry)
         elif envelope.schema == cls.schema:
-            decoder = registry.bare.get(cls)
-            if decoder is None:
-                decoder = registry.bare[cls] = msgspec.json.Decoder(cls, dec_hook=_bare)
-            event = decoder.decode(stored.facts)
+            event = _bare_decoder(cls, registry).decode(stored.facts)
         else:
             event = msgspec.convert(_upcast(stored, registry), cls, dec_hook=_bare)
     except _DECODE_ERRORS as error:
         raise _malformed(envelope, error) from None
     return Recorded(envelope=envelope, event=event)
+
+
+def decode_all(
+    events: Iterable[StoredEvent],
+    *,
+    blobs: Mapping[str, bytes] = _NO_BLOBS,
+    content: bool = True,
+    registry: Registry = REGISTRY,
+) -> list[Recorded]:
+    """Read many stored events; the same as ``decode`` of each, at less cost.
+
+    Raises:
+        UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
+    """
+    if content:
+        return [decode(stored, blobs=blobs, registry=registry) for stored in events]
+    recorded: list[Recorded] = []
+    readers: dict[str, tuple[int, Callable[[bytes], Event]]] = {}
+    for stored in events:
+        envelope = stored.envelope
+        try:
+            schema, read = readers[envelope.type]
+        except KeyError:
+            schema, read = readers[envelope.type] = _reader(envelope, registry)
+        if schema != envelope.schema:
+            recorded.append(decode(stored, content=False, registry=registry))
+            continue
+        try:
+            recorded.append(Recorded(envelope, read(stored.facts)))
+        except _DECODE_ERRORS as error:
+            raise _malformed(envelope, error) from None
+    return recorded
+
+
+def _reader(envelope: Envelope, registry: Registry) -> tuple[int, Callable[[bytes], Any]]:
+    """Return the newest schema of an event's type, and what reads facts of that schema."""
+    cls = registry.find(envelope.type, envelope.schema, envelope.version)
+    return cls.schema, _bare_decoder(cls, registry).decode
+
+
+def _bare_decoder(cls: type[EventBase], registry: Registry) -> _Decoder:
+    decoder: _Decoder | None = registry.bare.get(cls)
+    if decoder is None:
+        decoder = registry.bare[cls] = msgspec.json.Decoder(cls, dec_hook=_bare)
+    return decoder
 
 
 def decode_places(stored: StoredEvent, registry: Registry = REGISTRY) -> Event:

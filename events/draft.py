@@ -14,7 +14,7 @@ from events.control import QueueItem
 from events.effects import Effects
 from events.ids import CallKey, MessageId, message_id, message_of
 from events.indexes import advance, find_call, index, mark_call
-from events.messages import Message, QueuedMessage
+from events.messages import Message, QueuedMessage, Usage
 from events.parts import ToolResultPart
 from events.records import Answer, Policy
 from events.state import ChatState
@@ -36,31 +36,35 @@ class Draft:
     """
 
     __slots__ = (
+        "_fresh",
+        "_messages",
         "_owned",
         "arguments",
         "control",
         "hint",
         "history_changed",
         "loaded",
-        "messages",
         "policies",
         "queue_changed",
         "queued",
         "results",
         "title",
         "turn_opened",
+        "usages",
     )
 
     def __init__(self, state: ChatState) -> None:
         transcript = state.transcript
         self.control = state.control.clone()
         self.loaded = transcript is not None
-        self.messages = transcript.messages if transcript else Messages()
+        self._messages = transcript.messages if transcript else Messages()
+        self._fresh: list[TranscriptMessage] = []
         self.queued: Mapping[MessageId, QueuedMessage] = transcript.queued if transcript else _NOTHING
         self.results: Mapping[CallKey, ToolResultPart] = transcript.results if transcript else _NOTHING
         self.arguments: Mapping[CallKey, Content] = transcript.arguments if transcript else _NOTHING
         self.policies: Mapping[str, Policy] = transcript.policies if transcript else _NOTHING
         self._owned: tuple[str, ...] = ()
+        self.usages: list[Usage] = []
         self.title = transcript.title if transcript else None
         self.hint = transcript.hint if transcript else None
         self.begin()
@@ -70,6 +74,18 @@ class Draft:
         self.history_changed = False
         self.queue_changed = False
         self.turn_opened = False
+
+    @property
+    def messages(self) -> Messages:
+        """The messages so far."""
+        if self._fresh:
+            self._messages = self._messages.extended(self._fresh)
+            self._fresh = []
+        return self._messages
+
+    @messages.setter
+    def messages(self, messages: Messages) -> None:
+        self._messages, self._fresh = messages, []
 
     def own(self, name: str) -> dict[Any, Any]:
         """Return one of the maps to be written on: a copy of what older states have, made once."""
@@ -85,6 +101,8 @@ class Draft:
 
     def freeze(self) -> ChatState:
         """Return the state; the draft must not be changed after."""
+        if self.usages:
+            self.control.usage = self.control.usage.plus(self.usages)
         if not self.loaded:
             return ChatState(control=self.control, transcript=None)
         return ChatState(
@@ -111,6 +129,10 @@ class Draft:
         for message in effects.added:
             self._enter(message_id(version, place), message, version)
             place += 1
+        if effects.queued or effects.dequeued or effects.queue_order is not None or effects.promoted:
+            self._apply_to_queue(effects, version, place)
+
+    def _apply_to_queue(self, effects: Effects, version: int, place: int) -> None:
         for queued in effects.queued:
             self._enqueue(message_id(version, place), queued)
             place += 1
@@ -193,11 +215,12 @@ class Draft:
 
     def _enter(self, identity: MessageId, message: Message, version: int) -> None:
         self.history_changed = True
-        self.turn_opened = self.turn_opened or message.opens_turn
+        if message.role == "user" and message.opens_turn:
+            self.turn_opened = True
         advance(self.control.indexes, identity, message)
         if not self.loaded:
             return
-        self.messages = self.messages.append(TranscriptMessage(identity, message, version))
+        self._fresh.append(TranscriptMessage(identity, message, version))
         if not self.results and not self.arguments:
             return
         for part in message.parts:

@@ -18,7 +18,7 @@ from events.envelope import Envelope, Recorded, Status
 from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
-from events.messages import Message, Step, Usage
+from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, OpenAction, RetryState
@@ -26,7 +26,6 @@ from events.state import ChatState, initial_state
 
 # Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
 # column equals it and is not it, and the same fold would have other bytes.
-_NO_USAGE: Final = Usage()
 _STATUS: Final[dict[Status, Status]] = {status: status for status in get_args(Status)}
 
 
@@ -36,9 +35,7 @@ def evolve(state: ChatState, recorded: Recorded) -> ChatState:
     Raises:
         TranscriptMissing: The event is an edit or an undone compaction, and ``state`` holds control alone.
     """
-    draft = Draft(state)
-    _apply(draft, recorded)
-    return draft.freeze()
+    return fold((recorded,), state)
 
 
 def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatState:
@@ -48,53 +45,53 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
         TranscriptMissing: An edit or an undone compaction is among them, and ``state`` holds control alone.
     """
     draft = Draft(initial_state() if state is None else state)
+    control, kinds = draft.control, _KINDS
+    status: Status | None = None
+    envelope = kind = None
     for recorded in events:
-        _apply(draft, recorded)
+        event, envelope = recorded.event, recorded.envelope
+        kind = kinds[type(event)]
+        if kind.whole_history and not draft.loaded:
+            raise TranscriptMissing(event.trigger)
+        draft.history_changed = draft.queue_changed = draft.turn_opened = False
+        if isinstance(event, Effects):
+            draft.apply(event, envelope.version)
+        if kind.special is not None:
+            kind.special(draft, event, envelope)
+        _settle(draft, kind, envelope)
+        # A status that stays has its companions already, but for those that the event itself gave.
+        if status != envelope.dest or kind.gives_companions:
+            status = _STATUS[envelope.dest]
+            _clear_companions(control, status)
+    if envelope is not None and kind is not None and status is not None:
+        # What each event says anew: of a run of events the last one's word counts.
+        control.version, control.recorded_at, control.status = envelope.version, envelope.recorded_at, status
+        control.importing = kind.importing
     return draft.freeze()
-
-
-def _apply(draft: Draft, recorded: Recorded) -> None:
-    event, envelope = recorded.event, recorded.envelope
-    kind = _KINDS[type(event)]
-    if kind.whole_history and not draft.loaded:
-        raise TranscriptMissing(event.trigger)
-    draft.history_changed = draft.queue_changed = draft.turn_opened = False
-    if isinstance(event, Effects):
-        draft.apply(event, envelope.version)
-    if kind.special is not None:
-        kind.special(draft, event, envelope)
-    _settle(draft, kind, envelope)
 
 
 def _settle(draft: Draft, kind: _Kind, envelope: Envelope) -> None:
     control = draft.control
-    version, recorded_at = envelope.version, envelope.recorded_at
-    control.version = version
-    control.importing = kind.importing
-    control.recorded_at = recorded_at
-    control.status = status = _STATUS[envelope.dest]
     changed = draft.history_changed
     if changed:
-        control.history_version = version
+        control.history_version = envelope.version
         control.attempt = control.model_attempts = control.takeovers = 0
         control.running = None
     if changed or kind.clears_retry:
         control.retry = control.not_before = None
     if draft.queue_changed:
-        control.queue_version = version
-        control.updated_at = recorded_at
-    elif changed or envelope.actor.kind == "user":
-        control.updated_at = recorded_at
+        control.queue_version = envelope.version
+    if changed or draft.queue_changed or envelope.actor.kind == "user":
+        control.updated_at = envelope.recorded_at
     if draft.turn_opened and not kind.imports:
         control.owed = True
         control.turns += 1
         control.compaction = "none"
         control.budget_ended = False
-    if kind.ends_turn and not (kind.interrupting and status == "running"):
+    if kind.ends_turn and not (kind.interrupting and envelope.dest == "running"):
         control.compaction = "none"
         control.budget_ended = False
         control.retry = None
-    _clear_companions(control, status)
     if draft.hint is not None and control.compaction != "requested":
         draft.hint = None
 
@@ -113,19 +110,15 @@ def _clear_companions(control: Control, status: Status) -> None:
         control.last_error = None
 
 
-def _spend(control: Control, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
-    for message in added:
-        if message.step is not None:
-            _spend_step(control, message.step)
-    if report is not None and report.step is not None:
-        _spend_step(control, report.step)
-
-
-def _spend_step(control: Control, step: Step) -> None:
-    if step.usage != _NO_USAGE:
-        control.usage = control.usage + step.usage
-    if step.cost_micros:
-        control.cost_micros += step.cost_micros
+def _spend(draft: Draft, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
+    carriers: tuple[Message | AttemptReport, ...] = added if report is None else (*added, report)
+    for carrier in carriers:
+        step = carrier.step
+        if step is None:
+            continue
+        draft.usages.append(step.usage)
+        if step.cost_micros:
+            draft.control.cost_micros += step.cost_micros
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
@@ -165,7 +158,7 @@ def _ends_turn_now(draft: Draft, event: Interrupting, envelope: Envelope) -> Non
     control.interrupting = envelope.dest == "running"
     if event.epoch is not None:
         control.epoch = event.epoch
-    _spend(control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _queued_edited(draft: Draft, event: v.QueuedMessageEdited, _: Envelope) -> None:
@@ -258,12 +251,12 @@ def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
     control.holder, control.epoch = event.worker, event.epoch
     control.takeovers += event.takeover
     control.running = None
-    _spend(control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
 def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
@@ -275,7 +268,7 @@ def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
     control = draft.control
-    _spend(control, event.cut)
+    _spend(draft, event.cut)
     control.attempt = event.attempt
     control.model_attempts += event.kind in ("generate", "compact")
     control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)
@@ -288,11 +281,11 @@ def _result(draft: Draft, event: v.ToolResultRecorded, _: Envelope) -> None:
 
 
 def _committed(draft: Draft, event: v.StepCommitted, _: Envelope) -> None:
-    _spend(draft.control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     # A boundary that was written for another reason serves a request all the same.
     if event.manual or draft.control.compaction == "requested":
         draft.control.compaction = "committed"
@@ -302,7 +295,7 @@ def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
     control = draft.control
     control.not_before = event.not_before
     control.retry = RetryState(attempt=event.attempt, delay_us=event.delay_us, at=event.not_before, error=event.error)
-    _spend(control, event.report)
+    _spend(draft, event.report)
 
 
 def _action(draft: Draft, event: v.ActionRequired, envelope: Envelope) -> None:
@@ -316,12 +309,12 @@ def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
     if event.cause in ("complete", "stop_after_tool"):
         control.owed = False
     control.running = None
-    _spend(control, event.report)
+    _spend(draft, event.report)
 
 
 def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
@@ -329,7 +322,7 @@ def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envel
     control = draft.control
     control.interrupting = False
     control.running = None
-    _spend(control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _sent(draft: Draft, event: v.MessageSent | v.MessageSentInterrupting, _: Envelope) -> None:
@@ -401,6 +394,22 @@ _SPECIAL: Final[dict[type[EventBase], Callable[[Draft, Any, Envelope], None]]] =
 }
 
 
+_GIVE_COMPANIONS: Final = frozenset(
+    {
+        v.Acquired,
+        v.AttemptStarted,
+        v.ActionRequired,
+        v.MessageSentInterrupting,
+        v.QueuedMessagePromoted,
+        v.Reconciled,
+        v.RetryScheduled,
+        v.TurnFailed,
+        v.TurnInterrupted,
+    }
+)
+"""Events whose special part sets holder, interrupting, running, not_before, action or last_error."""
+
+
 class _Kind(NamedTuple):
     """What the reducer asks of an event's type, found out once."""
 
@@ -411,6 +420,7 @@ class _Kind(NamedTuple):
     ends_turn: bool
     imports: bool
     importing: bool
+    gives_companions: bool
 
 
 def _kind(event: type[EventBase]) -> _Kind:
@@ -422,6 +432,7 @@ def _kind(event: type[EventBase]) -> _Kind:
         ends_turn=event in v.ENDS_TURN,
         imports=event is v.MessagesImported,
         importing=event in (v.ChatForked, v.MessagesImported),
+        gives_companions=event in _GIVE_COMPANIONS,
     )
 
 

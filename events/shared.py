@@ -37,6 +37,17 @@ class SharedSequence(Sequence[T]):
                 return type(self)(items, length + 1)
         return type(self)([*items[:length], item])
 
+    def extended(self, more: list[T]) -> Self:
+        """Return a sequence with all of ``more`` at its end."""
+        items, length = self._items, self._length
+        whole = length + len(more)
+        if len(items) == length:
+            items += more
+            # As above: where another thread came between, what stands here is not all ours.
+            if len(items) == whole or all(map(operator.is_, more, items[length:whole])):
+                return type(self)(items, whole)
+        return type(self)([*items[:length], *more])
+
     def before(self, index: int) -> Self:
         """Return the first ``index`` items."""
         return type(self)(self._items, index)

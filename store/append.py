@@ -24,7 +24,7 @@ from chatstate.errors import (
     Refusal,
     TransitionNotAllowed,
 )
-from events.codec import Encoded, decode, encode
+from events.codec import Encoded, decode_all, encode
 from events.contentlist import erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
@@ -324,7 +324,7 @@ class Journal:
         if first.digest != known.header.digest:
             return None
         blobs = await read_blobs(self.store, news)
-        return fold((decode(stored, blobs=blobs) for stored in news), known.state)
+        return fold(decode_all(news, blobs=blobs), known.state)
 
     async def _prepare(
         self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, identity: CommandIdentity

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from events.codec import decode
+from events.codec import decode_all
 from events.contentlist import content_blobs
 from events.control import decode_control
 from events.envelope import Recorded, StoredEvent
@@ -67,7 +67,7 @@ async def read_recorded(
     while True:
         page = await store.read_events(chat, after=after, upto=upto, limit=PAGE, content=content)
         blobs = await read_blobs(store, page) if content else {}
-        recorded.extend(decode(stored, blobs=blobs, content=content) for stored in page)
+        recorded += decode_all(page, blobs=blobs, content=content)
         if len(page) < PAGE:
             return recorded
         after = page[-1].envelope.version
