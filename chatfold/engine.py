@@ -45,6 +45,7 @@ from store import Store, open_store
 from store.append import Journal
 from store.contract import ChatQuery, Header, Hint
 from store.loading import read_recorded
+from store.warm import WarmChats
 
 
 class Engine(ChatCommands):
@@ -85,7 +86,7 @@ class Engine(ChatCommands):
         self._closing = asyncio.Lock()
         self.worker = None
         self.runtime = Runtime(
-            journal=Journal(self._store, salt),
+            journal=Journal(self._store, salt, warm=WarmChats(self.settings.warm_mb << 20)),
             agents=_by_name(agents),
             provider=self.providers.get,
             parts=PartBuffer(time.monotonic),

@@ -135,6 +135,7 @@ class ChatKeeping(Commanding):
                 state = classify(loaded.state.control)
                 raise TransitionNotAllowed("delete", state, "a turn is under way; interrupt it first")
             if await store.delete(identity, header.version):
+                self.runtime.journal.warm.drop(identity)
                 return
 
     async def fork(
