@@ -264,17 +264,21 @@ class Engine(ChatCommands):
             chat: Which.
             told: The version that a hint just told of; 0: there was none yet; None: there was none for long.
         """
-        journal = self.runtime.journal
-        warm = journal.warm.get(chat)
-        header = warm.header if warm is not None else None
-        if header is None or told is None or not (header.holder == self.runtime.worker or 0 < told <= header.version):
-            loaded = await self._store.load_header(chat)
-            if loaded is None:
-                raise ChatNotFound("settled", "N", f"there is no chat {chat}")
-            header, warm = loaded.header, None
-        if not header.foreign and header.status in ("pending", "running"):
-            return None
-        return warm.state if warm is not None else await self.state(chat)
+        warm = self.runtime.journal.warm
+        known = warm.get(chat)
+        if known is not None and told is not None and known.header.version < told:
+            await asyncio.sleep(0)  # the hint may have come before the append of this process that it tells of returned
+            known = warm.get(chat)
+        if known is not None and told is not None and self._is_news(known.header, told):
+            return known.state if _is_settled(known.header) else None
+        loaded = await self._store.load_header(chat)
+        if loaded is None:
+            raise ChatNotFound("settled", "N", f"there is no chat {chat}")
+        return await self.state(chat) if _is_settled(loaded.header) else None
+
+    def _is_news(self, header: Header, told: int) -> bool:
+        """Whether what is known of a chat is what a hint told of, or without a hint what this worker is at."""
+        return header.version >= told if told else header.holder == self.runtime.worker
 
     async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
         """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
@@ -325,6 +329,10 @@ class Engine(ChatCommands):
         if query is not None:
             checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
         return await self._store.list_chats(query or ChatQuery())
+
+
+def _is_settled(header: Header) -> bool:
+    return header.foreign or header.status not in ("pending", "running")
 
 
 async def _next_hint(hints: AsyncIterator[Hint], poll: float) -> int | None:

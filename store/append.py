@@ -209,8 +209,9 @@ class Journal:
             transcript: Whether the plan needs the transcript.
             base: The chat as the caller holds it, to spare the first read; it may be stale.
             now: Database time as the process estimates it; without it the clock of the read is used.
-            estimate: The same for a chat that is warm and that nobody holds: given it, such a chat is not read first.
-                What comes of it is believed only where it is written; a refusal is told of what was read.
+            estimate: The same for a chat that is warm, that nobody holds and that no time is running out for: given
+                it, such a chat is not read first. What comes of it is believed only where it is written; a refusal is
+                told of what was read.
 
         Raises:
             Refusal: The machine, a fence or a limit refused; nothing was written.
@@ -223,7 +224,7 @@ class Journal:
             queued = await turn.begin()
             if base is None and not queued and estimate is not None:
                 warm = self.warm.get(chat)
-                if warm is not None and warm.header.holder is None:
+                if warm is not None and warm.header.holder is None and warm.header.due_at is None:
                     return await self._execute(asked, warm, turn, unread=True)
             loaded = base
             if queued or base is None:
