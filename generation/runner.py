@@ -20,7 +20,6 @@ from events.control import Control, decode_control
 from events.errors import EventsError
 from events.ids import ChatId
 from events.records import ReleaseReason
-from events.reducer import fold
 from generation.actions.assistant import generate
 from generation.actions.attempt import Attempt
 from generation.actions.compaction import compact
@@ -36,7 +35,7 @@ from generation.tools.output import unrecordable
 from store.append import Plan
 from store.contract import Header
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
-from store.loading import LoadedChat, read_recorded
+from store.loading import LoadedChat, load_state
 from store.log import get_logger
 
 _log = get_logger(__name__)
@@ -137,11 +136,10 @@ class ChatRunner:
         loaded = self._loaded
         if loaded is None or loaded.state.transcript is not None:
             return
-        upto = loaded.state.control.version
-        events = await self._patiently(lambda: read_recorded(self._runtime.journal.store, self.chat, upto=upto))
+        state = await self._patiently(lambda: load_state(self._runtime.journal.store, loaded.header))
         if not self._lost:
             self._loaded = LoadedChat(
-                state=fold(events), header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
+                state=state, header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
             )
 
     def _find_prompt(self) -> None:

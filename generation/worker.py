@@ -22,6 +22,7 @@ from generation.plans import Hold, let_go, take
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from store.append import PlanRun
+from store.building import SegmentBuilder
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.loading import LoadedChat
@@ -67,6 +68,7 @@ class Worker:
         self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
+        self._segments = SegmentBuilder(runtime.journal.store)
 
     @property
     def worker(self) -> WorkerId:
@@ -128,6 +130,7 @@ class Worker:
         try:
             for runner in self._runners.values():
                 runner.lose()
+            await self._segments.stop()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
@@ -276,6 +279,7 @@ class Worker:
                 await self._see_to(chat, self._check(chat))
         for runner in self._runners.values():
             runner.hint()
+            self._segments.offer(runner.state)
 
     def _is_stray(self, chat: ChatId) -> bool:
         """Whether nobody here sees to ``chat``: neither a runner nor a command that is about to make one."""
@@ -433,6 +437,7 @@ class Worker:
         finally:
             if self._runners.get(chat) is runner:
                 del self._runners[chat]
+        self._segments.offer(loaded)
         if loaded is not None:
             self._faults.forgive(chat)
             self._wake_for(loaded)

@@ -27,6 +27,9 @@ _MOST_BYTES: Final = 7900
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between attempts to connect again, doubled each time."""
 
+_GATHERING: Final = 0.005
+"""Seconds that hints are gathered where none calls for a worker: each message costs the server a transaction."""
+
 _FAREWELL: Final = 2.0
 """Seconds that closing waits for hints to go out."""
 
@@ -79,15 +82,18 @@ class Hints:
         self._bus = bus
         self._outbox: dict[ChatId, Hint] = {}
         self._posted = asyncio.Event()
+        self._urgent = False
         self._closing = False
         self._listening = asyncio.Event()
         self._teller: asyncio.Task[None] | None = None
         self._teller_pid = 0
         self._listener: asyncio.Task[None] | None = None
 
-    def tell(self, hint: Hint) -> None:
-        """Have a hint sent soon; does not wait."""
-        self._outbox[hint.chat] = newer(self._outbox.get(hint.chat), hint)
+    def tell(self, hints: Iterable[Hint]) -> None:
+        """Have hints sent soon; does not wait."""
+        for hint in hints:
+            self._outbox[hint.chat] = newer(self._outbox.get(hint.chat), hint)
+            self._urgent = self._urgent or hint.due
         self._posted.set()
         if self._teller is None:
             self._teller = asyncio.create_task(self._tell(), name="chatfold-notify")
@@ -119,7 +125,10 @@ class Hints:
         try:
             while self._outbox or not self._closing:
                 await self._posted.wait()
+                if not self._closing and not self._urgent:
+                    await asyncio.sleep(_GATHERING)
                 self._posted.clear()
+                self._urgent = False
                 taken, self._outbox = self._outbox, {}
                 try:
                     if connection is None:

@@ -3,7 +3,7 @@
 Owns the pool and the translation of the driver's errors. What is said over a connection is in ``store.postgres_sql``.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrBinaryDumper, TextBinaryLoader, TextLoader
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from store import postgres_arrays
 from store.errors import StoreError, StoreUnavailable, Unstorable
 from store.rows import escaped, unescaped
 from store.urls import PostgresUrl
@@ -60,6 +61,7 @@ def _adapters() -> psycopg.adapt.AdaptersMap:
     for name in ("text", "varchar"):
         adapters.register_loader(name, _TextLoader)
         adapters.register_loader(name, _TextBinaryLoader)
+    postgres_arrays.register(adapters)
     return adapters
 
 
@@ -100,51 +102,78 @@ def translation(error: Exception) -> StoreError:
 
 
 class Pool:
-    """Connections that are lent for one call each."""
+    """Connections that are lent for one call each, and one apart from them that writes batches of appends."""
 
     def __init__(self, settings: PostgresUrl) -> None:
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            settings.conninfo,
-            kwargs={"autocommit": True, "context": _ADAPTERS, "prepare_threshold": 1, **_arguments(settings)},
-            min_size=1,
-            max_size=settings.pool_size,
-            open=False,
-            timeout=PATIENCE,
-            name="chatfold",
-        )
-        self._size = settings.pool_size
+        self._pool = _pool(settings, "chatfold", settings.pool_size, _configure)
+        self._writers = _pool(settings, "chatfold-writer", 1, _configure_writer)
 
     async def open(self) -> None:
         """Begin to make connections."""
         await self._pool.open()
+        await self._writers.open()
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._writers.close()
         await self._pool.close()
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Connection]:
+    async def lent(self, *, writer: bool = False) -> AsyncIterator[Connection]:
         """Lend a connection that was alive a moment ago.
 
         Raises:
             StoreUnavailable: There is none.
         """
+        pool = self._writers if writer else self._pool
         try:
-            connection = await self._living()
+            connection = await _living(pool)
         except (PoolTimeout, PoolClosed, psycopg.Error) as error:
             raise translation(error) from error
         try:
             yield connection
         finally:
-            await self._pool.putconn(connection)
+            await pool.putconn(connection)
 
-    async def _living(self) -> Connection:
-        for _ in range(self._size):
-            connection = await self._pool.getconn()
-            if _is_alive(connection):
-                return connection
-            await self._pool.putconn(connection)  # the pool drops it and makes another
-        return await self._pool.getconn()
+
+_Connections: TypeAlias = AsyncConnectionPool[Connection]
+
+
+def _pool(
+    settings: PostgresUrl, name: str, size: int, configure: Callable[[Connection], Awaitable[None]]
+) -> _Connections:
+    return AsyncConnectionPool(
+        settings.conninfo,
+        kwargs={"autocommit": True, "context": _ADAPTERS, "prepare_threshold": 1, **_arguments(settings)},
+        min_size=1,
+        max_size=size,
+        open=False,
+        timeout=PATIENCE,
+        name=name,
+        configure=configure,
+    )
+
+
+async def _configure(connection: Connection) -> None:
+    # Nobody waits for a lock for ever. And libpq's buffer grows only when it must: a long result would wake its reader
+    # once for each 16 kB.
+    await connection.execute(f"SELECT set_config('lock_timeout', '{PATIENCE:g}s', false), repeat('x', 65536)")
+
+
+async def _configure_writer(connection: Connection) -> None:
+    await _configure(connection)
+    # Plans are made once, for batches of every size, while tables may still be small: always by index.
+    for setting in ("enable_seqscan", "enable_mergejoin"):
+        await connection.execute(f"SET {setting} = off".encode())
+
+
+async def _living(pool: _Connections) -> Connection:
+    for _ in range(pool.max_size):
+        connection = await pool.getconn()
+        if _is_alive(connection):
+            return connection
+        await pool.putconn(connection)  # the pool drops it and makes another
+    return await pool.getconn()
 
 
 def _is_alive(connection: Connection) -> bool:

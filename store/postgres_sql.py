@@ -1,10 +1,7 @@
 """What the PostgreSQL back end says to PostgreSQL: statements, and the parameters of an append.
 
-Owns the texts. Connections and errors are in ``store.postgres_pool``, hints in ``store.postgres_hints``.
-
-Leases and deadlines are judged by ``statement_timestamp()``: unlike ``now()`` it does not stand still in a transaction,
-and unlike ``clock_timestamp()`` it lies before the statement's snapshot, so a lease whose renewal the snapshot cannot
-see yet is never judged dead.
+Owns the texts of the log and its header; what stands beside the log is in ``store.postgres_keep``, due chats in
+``store.postgres_due``, the feed in ``store.postgres_feed``, connections and errors in ``store.postgres_pool``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,47 +9,25 @@ from functools import cache
 from typing import Any, Final
 
 from store.contract import Append, ChatQuery, Header, NewEvent
+from store.postgres_texts import NOW, type_of, value_of
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
     WRITTEN_EVENT_COLUMNS,
     WRITTEN_HEADER_COLUMNS,
+    content_value,
     event_row,
     header_row,
     labels_text,
 )
 from store.rules import new_commands
 
-_BIGINTS: Final = {
-    "queued", "version", "history_version", "queue_version", "epoch", "due_at", "created_at", "updated_at",
-    "reader_level", "ready_at", "listed_at", "attempt", "schema_number", "recorded_at", "command_index",
-}  # fmt: skip
-_BYTES: Final = {"control", "digest", "facts", "content", "fingerprint"}
-_BOOLEANS: Final = {"interrupting", "archived", "pinned", "is_foreign"}
-
-
-def _type(column: str) -> str:
-    if column in _BIGINTS:
-        return "bigint"
-    if column in _BYTES:
-        return "bytea"
-    return "boolean" if column in _BOOLEANS else "text"
-
-
-def _value(column: str, name: str = "") -> str:
-    # Bytes go as they are; escaped as text they would be twice as long.
-    return f"%({name or column}){'b' if column in _BYTES else 's'}::{_type(column)}"
-
-
-NOW: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
-CLOCK: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-
 _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _WRITTEN_HEADER: Final = ", ".join(WRITTEN_HEADER_COLUMNS)
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
 _WRITTEN_EVENT: Final = ", ".join(WRITTEN_EVENT_COLUMNS)
-_HEADER_VALUES: Final = ", ".join(_value(column) for column in WRITTEN_HEADER_COLUMNS)
-_EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{_type(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
+_HEADER_VALUES: Final = ", ".join(value_of(column) for column in WRITTEN_HEADER_COLUMNS)
+_EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{type_of(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
 
 SCHEMA: Final = """
 SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL, to_regclass('schema_levels') IS NOT NULL,
@@ -80,23 +55,6 @@ LIST_IDS: Final = "SELECT chat FROM chats WHERE chat > %(after)s ORDER BY chat L
 GET_BLOBS: Final = "SELECT digest, data FROM blobs WHERE digest = ANY(%(digests)b::text[])"
 TOMBSTONE: Final = "SELECT digest FROM tombstones WHERE chat = %(chat)s"
 HELD_BY: Final = "SELECT chat FROM chats WHERE holder = %(worker)s AND ready_at IS NOT NULL ORDER BY chat"
-RENEW: Final = f"""
-WITH old AS (SELECT expires_at FROM workers WHERE worker = %(worker)s),
-renewed AS (
-  UPDATE workers SET expires_at = {CLOCK} + %(lease)s WHERE worker = %(worker)s AND expires_at > {CLOCK} RETURNING 1
-)
-SELECT {CLOCK}, (SELECT count(*) FROM renewed), (SELECT expires_at FROM old)
-"""
-START: Final = f"""
-WITH cleared AS (DELETE FROM workers WHERE expires_at < {NOW} - {7 * 24 * 3600 * 10**6} AND worker <> %(worker)s),
-old AS (SELECT expires_at FROM workers WHERE worker = %(worker)s),
-started AS (
-  INSERT INTO workers (worker, expires_at) VALUES (%(worker)s, {CLOCK} + %(lease)s)
-  ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at WHERE workers.expires_at > {CLOCK} RETURNING 1
-)
-SELECT {CLOCK}, (SELECT count(*) FROM started), (SELECT expires_at FROM old)
-"""
-EXPIRE: Final = f"UPDATE workers SET expires_at = least(expires_at, {CLOCK}) WHERE worker = %(worker)s"
 DELETE: Final = f"""
 WITH gone AS (
   DELETE FROM chats WHERE chat = %(chat)s AND version = %(version)s RETURNING chat, version, digest
@@ -104,44 +62,12 @@ WITH gone AS (
 events AS (DELETE FROM chat_events e USING gone WHERE e.chat = gone.chat),
 pieces AS (DELETE FROM segments s USING gone WHERE s.chat = gone.chat),
 partials AS (DELETE FROM chat_partials p USING gone WHERE p.chat = gone.chat),
+refused AS (DELETE FROM refusals r USING gone WHERE r.chat = gone.chat),
+uses AS (DELETE FROM blob_uses u USING gone WHERE u.chat = gone.chat RETURNING u.digest),
 stone AS (
   INSERT INTO tombstones (chat, version, digest, deleted_at, position) SELECT chat, version, digest, {NOW}, 0 FROM gone
 )
-SELECT count(*) FROM gone
-"""
-
-_WANTED: Final = """ready_at IS NOT NULL AND reader_level <= %(level)s AND agent = ANY(%(agents)b::text[])
-AND chat <> ALL(%(exclude)b::text[])"""
-_PASSED_OVER: Final = "FOR NO KEY UPDATE SKIP LOCKED"
-# The holders are walked by the index, one step for each, however many chats they hold.
-FIND_DUE: Final = f"""
-WITH RECURSIVE holders (holder) AS (
-  SELECT min(holder) FROM chats WHERE holder IS NOT NULL AND ready_at IS NOT NULL
-  UNION ALL
-  SELECT (
-    SELECT c.holder FROM chats c WHERE c.holder > h.holder AND c.holder IS NOT NULL AND c.ready_at IS NOT NULL
-    ORDER BY c.holder LIMIT 1
-  ) FROM holders h WHERE h.holder IS NOT NULL
-), dead AS (
-  SELECT holder FROM holders h WHERE holder IS NOT NULL
-  AND NOT EXISTS (SELECT FROM workers w WHERE w.worker = h.holder AND w.expires_at > {NOW})
-), takeovers AS (
-  SELECT chat, CASE WHEN interrupting THEN 'interruption' ELSE 'takeover' END AS kind,
-    NOT interrupting AS later, ready_at FROM chats
-  WHERE holder IN (SELECT holder FROM dead) AND status = 'running' AND {_WANTED}
-  ORDER BY later, ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
-), pending AS (
-  SELECT chat, 'pending' AS kind, true AS later, ready_at FROM chats
-  WHERE status = 'pending' AND (due_at IS NULL OR ready_at <= {NOW}) AND {_WANTED}
-  ORDER BY ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
-), expired AS (
-  SELECT chat, 'expired' AS kind, true AS later, ready_at FROM chats
-  WHERE status = 'requires_action' AND ready_at <= {NOW} AND {_WANTED}
-  ORDER BY ready_at, chat LIMIT %(limit)s {_PASSED_OVER}
-)
-SELECT chat, kind FROM (
-  SELECT * FROM takeovers UNION ALL SELECT * FROM pending UNION ALL SELECT * FROM expired
-) due ORDER BY later, ready_at, chat LIMIT %(limit)s
+SELECT count(*), ARRAY (SELECT digest FROM uses) FROM gone
 """
 
 # Sorted by command, so that the planner takes the index on commands before it knows how long chats are: by the key it
@@ -169,6 +95,8 @@ _INSERT_BLOBS: Final = (
     "INSERT INTO blobs (digest, data) "
     "SELECT b.* FROM unnest(%(blob_digests)b::text[], %(blob_data)b::bytea[]) AS b (digest, data)"
 )
+_USED: Final = "SELECT %(chat)s::text, b.* FROM unnest(%(blob_digests)b::text[]) AS b (digest)"
+_INSERT_USES: Final = f"INSERT INTO blob_uses (chat, digest) {_USED}"
 _MOST_SINGLY: Final = 4
 """Up to so many events go as single values, which cost less than arrays; each number is a statement of its own."""
 
@@ -176,17 +104,20 @@ _MOST_SINGLY: Final = 4
 def _inserted(count: int) -> str:
     if count > _MOST_SINGLY:
         return f"inserted AS ({_INSERT_EVENTS}, changed ORDER BY e.version)"
-    rows = (", ".join(_value(column, f"event{n}_{column}") for column in WRITTEN_EVENT_COLUMNS) for n in range(count))
+    rows = (", ".join(value_of(column, f"event{n}_{column}") for column in WRITTEN_EVENT_COLUMNS) for n in range(count))
     values = ", ".join(f"({row})" for row in rows)
     return f"inserted AS ({_INTO_EVENTS} FROM (VALUES {values}) AS e ({_WRITTEN_EVENT}), changed ORDER BY e.version)"
 
 
-_BLOBS: Final = f"kept AS ({_INSERT_BLOBS}, changed ON CONFLICT DO NOTHING)"
+# A blob that is there already is locked by writing it again: who is about to delete it waits, and finds it used.
+_BLOBS: Final = f"""kept AS ({_INSERT_BLOBS}, changed ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest),
+used AS ({_INSERT_USES}, changed ON CONFLICT DO NOTHING)"""
 _ERASED: Final = """erased AS (
   UPDATE chat_events t SET content = e.content
   FROM unnest(%(erased_versions)b::bigint[], %(erased_contents)b::bytea[]) AS e (version, content), changed
   WHERE t.chat = %(chat)s AND t.version = e.version
-)"""
+), cut AS (DELETE FROM segments s USING changed WHERE s.chat = %(chat)s)"""
+_ENDED: Final = "ended AS (DELETE FROM chat_partials p USING changed WHERE p.chat = %(chat)s)"
 _VERSIONS: Final = (
     "(SELECT version FROM chats WHERE chat = %(chat)s), (SELECT version FROM tombstones WHERE chat = %(chat)s)"
 )
@@ -201,14 +132,18 @@ _SINGLE_NAMES: Final = [[f"event{n}_{column}" for column in WRITTEN_EVENT_COLUMN
 
 CREATE: Final = f"WITH {_CREATED} SELECT count(*) FROM changed"
 INSERT_EVENTS: Final = f"{_INSERT_EVENTS} ORDER BY e.version"
-INSERT_BLOBS: Final = f"{_INSERT_BLOBS} ON CONFLICT DO NOTHING"
+INSERT_BLOBS: Final = (
+    f"WITH used AS ({_INSERT_USES} ON CONFLICT DO NOTHING) "
+    f"{_INSERT_BLOBS} ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest"
+)
 
 
 @cache
-def _append(count: int, *, creates: bool, blobs: bool, erases: bool) -> str:
+def _append(count: int, *, creates: bool, blobs: bool, erases: bool, ends: bool) -> str:
     parts = [_DUPLICATE, _CREATED if creates else _UPDATED, _inserted(count)]
     parts += [_BLOBS] if blobs else []
     parts += [_ERASED] if erases else []
+    parts += [_ENDED] if ends else []
     return f"WITH {', '.join(parts)} {_SAY}"
 
 
@@ -219,6 +154,7 @@ def append_statement(append: Append) -> str:
         creates=append.expected_version == 0,
         blobs=bool(append.blobs),
         erases=bool(append.erased),
+        ends=append.drop_partials,
     )
 
 
@@ -236,7 +172,7 @@ def append_values(append: Append) -> dict[str, Any]:
         values |= blob_values(append.blobs)
     if append.erased:
         values["erased_versions"] = list(append.erased)
-        values["erased_contents"] = list(append.erased.values())
+        values["erased_contents"] = [content_value(content) for content in append.erased.values()]
     return values
 
 

@@ -4,6 +4,7 @@ Owns the one place where a cancelled caller is made to wait for the outcome of a
 """
 
 import asyncio
+from contextlib import suppress
 from typing import TypeVar
 
 import anyio
@@ -17,16 +18,20 @@ async def outcome(future: asyncio.Future[T]) -> T:
     Raises:
         asyncio.CancelledError: The caller was cancelled; raised only once the outcome stands.
     """
-    cancelled: asyncio.CancelledError | None = None
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        # The caller's cancellation, or the future's own, which its result tells below.
+        if not future.done():
+            await _wait(future)
+        if not future.cancelled():
+            future.exception()  # looked at, so that the loop does not report it as lost
+        raise
+
+
+async def _wait(future: asyncio.Future[T]) -> None:
     # The scope holds back cancellation by anyio's scopes, which would be delivered again at every turn of the loop.
     with anyio.CancelScope(shield=True):
         while not future.done():
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
-            except asyncio.CancelledError as error:
-                cancelled = error
-    if cancelled is not None:
-        if not future.cancelled():
-            future.exception()  # looked at, so that the loop does not report it as lost
-        raise cancelled
-    return future.result()

@@ -29,7 +29,9 @@ from store.rows import (
     event_of,
     header_of,
     labels_text,
+    partial_of,
     refusal_note,
+    segment_of,
     worker_note,
 )
 
@@ -188,28 +190,13 @@ def peers(connection: sqlite3.Connection, now: int) -> tuple[Any, ...]:
 
 def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChunk]:
     """Read what is kept of answers under way."""
-    return [
-        PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=row[5])
-        for row in connection.execute(PARTIALS, (chat,))
-    ]
+    return [partial_of(row) for row in connection.execute(PARTIALS, (chat,))]
 
 
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
     """Read the segments of a chat by their last version."""
     rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,))
-    return [
-        Segment(
-            chat=row[0],
-            first_version=row[1],
-            last_version=row[2],
-            start=row[3],
-            count=row[4],
-            schema=row[5],
-            digest=row[6],
-            data=row[7],
-        )
-        for row in rows
-    ]
+    return [segment_of(row) for row in rows]
 
 
 def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from events.ids import ChatId
-from store import postgres_sql, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
+from store import postgres_due, postgres_sql, sqlite_batch, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
 from store.contract import ChatQuery
 from store.postgres import PostgresStore
 from store.postgres_pool import connect
@@ -19,8 +19,10 @@ DUE: dict[str, Any] = {"level": 1, "limit": 10}
 async def fill(url: str, number: int) -> None:
     async with await connect(parse_postgres(url)) as connection:
         await connection.execute(
-            "INSERT INTO chats SELECT 'idle ' || n, 'owner ' || n %% 100, 'agent', 'waiting', false, false, 0, 1, 1, 0,"
-            " 0, NULL, NULL, NULL, n, n, '', '', NULL, '{}', NULL, false, false, 1 FROM generate_series(1, %s) n",
+            "INSERT INTO chats (chat, owner, agent, created_at, labels, pinned, archived, is_foreign, reader_level,"
+            " listed_at, epoch, status, interrupting, queued, queue_version, version, history_version, updated_at,"
+            " control, digest) SELECT 'idle ' || n, 'owner ' || n %% 100, 'agent', n, '{}', false, false, false, 1, n,"
+            " 0, 'waiting', false, 0, 0, 1, 1, n, '', '' FROM generate_series(1, %s) n",
             (number,),
         )
         # One in twenty runs, on twenty workers.
@@ -52,7 +54,10 @@ async def test_postgres_appends_by_index_whatever_the_length(migrated_database: 
 async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) -> None:
     await fill(migrated_database, 20_000)
     plan = await postgres_plan(
-        migrated_database, postgres_sql.FIND_DUE, DUE | {"agents": ["agent"], "exclude": ["idle 1"]}, "VERBOSE, ANALYZE"
+        migrated_database,
+        postgres_due.FIND_DUE,
+        DUE | {"agents": ["agent"], "exclude": ["idle 1"], "window": 10},
+        "VERBOSE, ANALYZE",
     )
     assert "ix_chats_ready" in plan
     assert plan.count("using ix_chats_holder") >= 2, "the first holder, and the next ones"
@@ -63,7 +68,7 @@ async def test_postgres_finds_due_chats_among_idle_ones(migrated_database: str) 
     ("query", "index"),
     [
         (ChatQuery(owner="owner 7", before=(900, CHAT)), "ix_chats_owner"),
-        (ChatQuery(before=(900, CHAT)), "ix_chats_updated"),
+        (ChatQuery(before=(900, CHAT)), "ix_chats_listed"),
     ],
 )
 async def test_postgres_lists_by_index(migrated_database: str, query: ChatQuery, index: str) -> None:
@@ -93,6 +98,8 @@ DUE_VALUES = DUE | {"agents": "[]", "exclude": "[]", "now": 1, "window": 10, "ow
         (sqlite_sql.FIND_END, ("c", 1, "x")),
         (sqlite_sql.PARTIALS, ("c",)),
         (sqlite_sql.SEGMENTS, ("c",)),
+        (sqlite_batch.STANDS, ("c",)),
+        (sqlite_batch.UPDATE_PLAIN, (None,) * 20),
         (sqlite_writes.UPDATE_HEADER, (None,) * 27),
         (sqlite_writes.IS_ERASED, ("c", 1, "x")),
         (sqlite_writes.DROP_UNUSED, ("d", "d")),

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from events.ids import ChatId, CommandId
-from store import postgres, postgres_pool
+from store import postgres, postgres_calls, postgres_pool
 from store.contract import Appended, AppendResult, DuplicateCommand, Hint
 from store.errors import OutcomeUnknown, StoreUnavailable, Unstorable
 from store.postgres import PostgresStore
@@ -185,14 +185,14 @@ async def test_closing_waits_for_appends_under_way(migrated_database: str) -> No
 
 async def test_an_append_is_one_round_trip(migrated_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[str] = []
-    fetch = postgres._fetch
+    fetch = postgres_calls.fetch
 
     async def counting(connection: postgres_pool.Connection, statement: str, values: Any) -> list[tuple[Any, ...]]:
         statements.append(statement)
         return await fetch(connection, statement, values)
 
     async with PostgresStore(migrated_database) as store:
-        monkeypatch.setattr(postgres, "_fetch", counting)
+        monkeypatch.setattr(postgres, "fetch", counting)
         for append in (
             appending(0, "a", "b"),
             appending(2, "c", blobs={"d": b"1"}, erased={1: b""}),

@@ -1,0 +1,144 @@
+"""Appends of many chats that wait for one commit: what goes together in a batch, and who is to blame where one fails.
+
+Pure but for the tasks that it runs: what a batch is written with comes from the back end. While a batch is under way
+appends gather, and go together in the next. One that fails as a whole is halved until the culprit stands alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, TypeAlias
+
+from events.ids import ChatId
+from store.contract import Append, AppendResult
+from store.errors import OutcomeUnknown, StoreError
+
+MOST: Final = 200
+"""Appends in a batch."""
+
+MOST_BYTES: Final = 1_000_000
+"""Bytes of payload in a batch, about."""
+
+
+class Waiting:
+    """An append that waits, and the future of its outcome."""
+
+    __slots__ = ("append", "done", "size")
+
+    def __init__(self, append: Append, size: int, done: asyncio.Future[AppendResult]) -> None:
+        self.append = append
+        self.size = size
+        self.done = done
+
+
+WriteBatch: TypeAlias = Callable[[Sequence[Append]], Awaitable[Sequence[AppendResult | None]]]
+"""Writes appends of different chats in one transaction, and returns an outcome for each.
+
+None stands for an append that was passed over because somebody else is writing to its chat. It raises OutcomeUnknown
+where it is not known whether the transaction was committed, and another StoreError where nothing of it was written.
+"""
+
+
+def next_batch(waiting: deque[Waiting]) -> list[Waiting]:
+    """Take the next batch from the front of what waits: different chats, not too many, not too large.
+
+    A second append of a chat stays where it is, and so does what is behind it of the same chat.
+    """
+    batch: list[Waiting] = []
+    later: list[Waiting] = []
+    chats: set[ChatId] = set()
+    size = 0
+    while waiting and len(batch) < MOST and (size < MOST_BYTES or not batch):
+        entry = waiting.popleft()
+        if entry.append.chat in chats:
+            later.append(entry)
+            continue
+        chats.add(entry.append.chat)
+        batch.append(entry)
+        size += entry.size
+    waiting.extendleft(reversed(later))
+    return batch
+
+
+class Group:
+    """Gathers appends and writes them batch by batch.
+
+    Args:
+        write: Writes a batch.
+        alone: Writes one append by itself: where it is the only one, or was passed over.
+        spawn: Runs a task that closing waits for.
+    """
+
+    def __init__(
+        self,
+        write: WriteBatch,
+        alone: Callable[[Append], Awaitable[AppendResult]],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._write = write
+        self._alone = alone
+        self._spawn = spawn
+        self._waiting: deque[Waiting] = deque()
+        self._writing = False
+
+    def add(self, append: Append, size: int) -> asyncio.Future[AppendResult]:
+        """Have an append written; returns the future of its outcome. One that comes alone is written at once."""
+        done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Waiting(append, size, done))
+        if not self._writing:
+            self._writing = True
+            self._spawn(self._run())
+        return done
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                batch = next_batch(self._waiting)
+                await self._write_batch(batch)
+        finally:
+            self._writing = False
+
+    async def _write_batch(self, batch: Sequence[Waiting]) -> None:
+        try:
+            results = await self._write([entry.append for entry in batch])
+        except OutcomeUnknown as error:
+            for entry in batch:
+                _fail(entry, OutcomeUnknown(str(error)))
+            return
+        except StoreError as error:
+            if len(batch) == 1:
+                _fail(batch[0], error)
+                return
+            middle = len(batch) // 2
+            for half in (batch[:middle], batch[middle:]):
+                await self._write_batch(half)
+            return
+        except BaseException as error:
+            for entry in batch:
+                _fail(entry, OutcomeUnknown(f"the batch ended by {type(error).__name__}"))
+            raise
+        for entry, result in zip(batch, results, strict=True):
+            if result is None:
+                # Behind the lock of somebody else: not the others' matter.
+                self._spawn(self._write_alone(entry))
+            elif not entry.done.done():
+                entry.done.set_result(result)
+
+    async def _write_alone(self, entry: Waiting) -> None:
+        try:
+            result = await self._alone(entry.append)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this append's
+            _fail(entry, error)
+        except BaseException:
+            _fail(entry, OutcomeUnknown("the append ended before its outcome was known"))
+            raise
+        else:
+            if not entry.done.done():
+                entry.done.set_result(result)
+
+
+def _fail(entry: Waiting, error: Exception) -> None:
+    if not entry.done.done():
+        entry.done.set_exception(error)

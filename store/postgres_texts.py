@@ -1,0 +1,33 @@
+"""What PostgreSQL's statements are made of: types of columns, the database's clock, placeholders.
+
+Leases and deadlines are judged by ``statement_timestamp()``: unlike ``now()`` it does not stand still in a transaction,
+and unlike ``clock_timestamp()`` it lies before the statement's snapshot, so a lease whose renewal the snapshot cannot
+see yet is never judged dead.
+"""
+
+from typing import Final
+
+_BIGINTS: Final = {
+    "queued", "version", "history_version", "queue_version", "epoch", "due_at", "created_at", "updated_at",
+    "reader_level", "ready_at", "listed_at", "attempt", "schema_number", "recorded_at", "command_index",
+}  # fmt: skip
+_BYTES: Final = {"control", "digest", "facts", "content", "fingerprint"}
+_BOOLEANS: Final = {"interrupting", "archived", "pinned", "is_foreign"}
+
+NOW: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+CLOCK: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+def type_of(column: str) -> str:
+    """Return the type of a column of headers or events."""
+    if column in _BIGINTS:
+        return "bigint"
+    if column in _BYTES:
+        return "bytea"
+    return "boolean" if column in _BOOLEANS else "text"
+
+
+def value_of(column: str, name: str = "") -> str:
+    """Return the placeholder of a column's value."""
+    # Bytes go as they are; escaped as text they would be twice as long.
+    return f"%({name or column}){'b' if column in _BYTES else 's'}::{type_of(column)}"
