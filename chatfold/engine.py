@@ -30,7 +30,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
-from events.ids import ChatId, WorkerId
+from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
 from events.state import ChatState
@@ -45,6 +45,7 @@ from store import Store, open_store
 from store.append import Journal
 from store.contract import ChatQuery, Header, Hint
 from store.loading import read_recorded
+from store.rules import is_settled
 from store.warm import WarmChats
 
 
@@ -249,36 +250,23 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
         """
         known = checked_chat(chat)
+        # Of a chat that this process runs it hears by its own appends: nothing is read, nobody is woken in between.
+        while (warm := self.runtime.journal.warm.get(known)) is not None and self._runs_here(warm.header):
+            done = await self.runtime.journal.warm.settled(known, self.settings.poll)
+            if done is not None:
+                return done.state
+            await self.runtime.journal.load(known, transcript=True)
         async with self._store.hints(known) as hints:
-            told: int | None = 0
             while True:
-                settled = await self._settled_by(known, told)
-                if settled is not None:
-                    return settled
-                told = await _next_hint(hints, self.settings.poll)
+                loaded = await self._store.load_header(known)
+                if loaded is None:
+                    raise ChatNotFound("settled", "N", f"there is no chat {chat}")
+                if is_settled(loaded.header):
+                    return await self.state(chat)
+                await _next_hint(hints, loaded.header.version, self.settings.poll)
 
-    async def _settled_by(self, chat: ChatId, told: int | None) -> ChatState | None:
-        """Return the chat's state if it is settled; what this process appended itself need not be read for that.
-
-        Args:
-            chat: Which.
-            told: The version that a hint just told of; 0: there was none yet; None: there was none for long.
-        """
-        warm = self.runtime.journal.warm
-        known = warm.get(chat)
-        if known is not None and told is not None and known.header.version < told:
-            await asyncio.sleep(0)  # the hint may have come before the append of this process that it tells of returned
-            known = warm.get(chat)
-        if known is not None and told is not None and self._is_news(known.header, told):
-            return known.state if _is_settled(known.header) else None
-        loaded = await self._store.load_header(chat)
-        if loaded is None:
-            raise ChatNotFound("settled", "N", f"there is no chat {chat}")
-        return await self.state(chat) if _is_settled(loaded.header) else None
-
-    def _is_news(self, header: Header, told: int) -> bool:
-        """Whether what is known of a chat is what a hint told of, or without a hint what this worker is at."""
-        return header.version >= told if told else header.holder == self.runtime.worker
+    def _runs_here(self, header: Header) -> bool:
+        return header.status == "running" and header.holder == self.runtime.worker and not header.foreign
 
     async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
         """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
@@ -331,17 +319,15 @@ class Engine(ChatCommands):
         return await self._store.list_chats(query or ChatQuery())
 
 
-def _is_settled(header: Header) -> bool:
-    return header.foreign or header.status not in ("pending", "running")
-
-
-async def _next_hint(hints: AsyncIterator[Hint], poll: float) -> int | None:
-    """Wait for a hint, at most ``poll`` seconds; returns its version, None where none came."""
+async def _next_hint(hints: AsyncIterator[Hint], version: int, poll: float) -> None:
+    """Wait for a hint that the chat is newer than ``version``, at most ``poll`` seconds."""
     try:
         async with asyncio.timeout(poll):
-            return (await anext(hints)).version
+            async for hint in hints:
+                if hint.version > version:
+                    return
     except TimeoutError:
-        return None
+        return
 
 
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:

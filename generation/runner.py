@@ -68,6 +68,7 @@ class ChatRunner:
         self._hold = self._hold_at(loaded.state.control.epoch if loaded is not None else 0)
         self._scope: CancelScope[Outcome] | None = None
         self._hinted = False
+        self._told = self._looked_at = 0
         self._watching: asyncio.Task[None] | None = None
         self._task: Task | None = None
         self._release: ReleaseReason | None = None
@@ -83,9 +84,10 @@ class ChatRunner:
         """The chat as the runner knows it."""
         return self._loaded
 
-    def hint(self) -> None:
-        """Say that the chat may have changed: the runner looks."""
-        self._hinted = True
+    def hint(self, version: int | None = None) -> None:
+        """Say that the chat may have changed: the runner looks, unless it knows the ``version`` told of by then."""
+        self._hinted = self._hinted or version is None
+        self._told = max(self._told, version or 0)
         self._watch_if_hinted()
 
     def stop(self, reason: ReleaseReason) -> None:
@@ -223,14 +225,19 @@ class ChatRunner:
 
     def _watch_if_hinted(self) -> None:
         """Look at the chat where a hint came while an effect is under way: it tells of another's append."""
-        if self._hinted and self._scope is not None and self._task is not None and self._watching is None:
+        if self._scope is not None and self._task is not None and self._watching is None and self._has_news():
             self._watching = asyncio.create_task(self._watch(self._scope, self._task), name=f"watch {self.chat}")
+
+    def _has_news(self) -> bool:
+        known = self._loaded.header.version if self._loaded is not None else 0
+        return self._hinted or self._told > max(known, self._looked_at)
 
     async def _watch(self, scope: CancelScope[Outcome], task: Task) -> None:
         """Cancel the effect where the chat does not wait for it any more."""
-        while self._hinted:
-            self._hinted = False
+        while self._has_news():
+            told, self._hinted = self._told, False
             header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
+            self._looked_at = max(self._looked_at, told)
             try:
                 cause = Cause.LEASE_LOST if header is None else self._cause(self._control(header.header), task)
             except EventsError as error:

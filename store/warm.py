@@ -6,6 +6,7 @@ a process does not grow with the chats that it once served; those that were not 
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import OrderedDict
 from typing import Final, final
@@ -15,6 +16,7 @@ from events.ids import ChatId
 from events.messages import Message
 from events.transcript import Messages, Transcript
 from store.loading import LoadedChat
+from store.rules import is_settled
 
 WARM_BYTES: Final = 64 << 20
 """Bytes of warm chats where nothing else is said."""
@@ -88,6 +90,7 @@ class WarmChats:
         self._limit = limit
         self._entries: OrderedDict[ChatId, _Entry] = OrderedDict()
         self._size = 0
+        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat]]] = {}
 
     @property
     def size(self) -> int:
@@ -111,6 +114,10 @@ class WarmChats:
         if loaded.state.transcript is None:
             return
         chat = loaded.header.chat
+        if chat in self._waiting and is_settled(loaded.header):
+            for waiting in self._waiting.pop(chat):
+                if not waiting.done():
+                    waiting.set_result(loaded)
         entry = self._entries.get(chat)
         if entry is None:
             entry = self._entries[chat] = _Entry(loaded)
@@ -122,6 +129,20 @@ class WarmChats:
         entry.update(loaded)
         self._size += entry.size
         self._evict()
+
+    async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:
+        """Wait until this process has read or written the chat settled; None where ``patience`` seconds pass first."""
+        waiting: asyncio.Future[LoadedChat] = asyncio.get_running_loop().create_future()
+        all_waiting = self._waiting.setdefault(chat, [])
+        all_waiting.append(waiting)
+        try:
+            await asyncio.wait({waiting}, timeout=patience)
+            return waiting.result() if waiting.done() else None
+        finally:
+            if not waiting.done():
+                all_waiting.remove(waiting)
+                if not all_waiting:
+                    del self._waiting[chat]
 
     def drop(self, chat: ChatId) -> None:
         """Forget a chat."""
