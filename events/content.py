@@ -65,6 +65,11 @@ class Content:
         return self._value is Absent.ERASED
 
     @property
+    def held(self) -> Json | Absent:
+        """The value, or why it is not at hand."""
+        return self._value
+
+    @property
     def value(self) -> Json:
         """The value.
 

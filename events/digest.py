@@ -8,6 +8,7 @@ audit.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 
@@ -21,6 +22,8 @@ GENESIS: Final = bytes(32)
 """What the first event's digest chains from."""
 
 _ENCODER: Final = msgspec.json.Encoder()
+_length: Final = struct.Struct(">Q").pack
+"""A length in 8 bytes."""
 
 
 def envelope_bytes(envelope: Envelope) -> bytes:
@@ -58,9 +61,10 @@ def chain(previous: bytes, envelope: Envelope, facts: bytes, content: bytes) -> 
 
 def chain_hashes(previous: bytes, envelope: Envelope, facts: bytes, hashes: bytes) -> bytes:
     """Return what ``chain`` does, given the hashes of the content's items, one after the other."""
-    sections = (previous, envelope_bytes(envelope), facts, hashes)
+    told = envelope_bytes(envelope)
     # Each section is preceded by its length, so that no byte can move from one to the next.
-    return hashlib.sha256(b"".join(len(s).to_bytes(8, "big") + s for s in sections)).digest()
+    sections = (_length(len(previous)), previous, _length(len(told)), told, _length(len(facts)), facts)
+    return hashlib.sha256(b"".join((*sections, _length(len(hashes)), hashes))).digest()
 
 
 @final

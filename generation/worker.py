@@ -354,7 +354,7 @@ class Worker:
             self._due.add(hint.chat)
         known = runner.state
         if known is None or hint.version > known.state.control.version:
-            runner.hint()
+            runner.hint(hint.version)
 
     async def _acquire_loop(self) -> None:
         while True:

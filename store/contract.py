@@ -28,7 +28,7 @@ from events.errors import InvalidValue
 from events.ids import ChatId, CommandId, WorkerId
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class Header(Struct, frozen=True, kw_only=True, gc=False):
     """The header row of a chat: control as bytes, and the columns that queries need, all derived from the fold.
 
     ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires;
@@ -65,7 +65,7 @@ class Header(Struct, frozen=True, kw_only=True):
     reader_level: int = 1
 
 
-class LoadedHeader(Struct, frozen=True, kw_only=True):
+class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
     """A header as read, with database time and whether the holder's lease lives (False without a holder)."""
 
     header: Header
@@ -106,14 +106,14 @@ class RefusalNote(Struct, frozen=True, kw_only=True):
     actor: str
 
 
-class NewEvent(Struct, frozen=True, kw_only=True):
+class NewEvent(Struct, frozen=True, kw_only=True, gc=False):
     """An event to append. ``fingerprint`` identifies the command's content; only the event at index 0 carries one."""
 
     stored: StoredEvent
     fingerprint: bytes | None = None
 
 
-class Append(Struct, frozen=True, kw_only=True):
+class Append(Struct, frozen=True, kw_only=True, gc=False):
     """One atomic write to one chat.
 
     ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes: every blob that the events refer to.
@@ -233,7 +233,7 @@ FEED_START: Final = FeedPosition(0, 0)
 """Before the first event."""
 
 
-class FeedEvent(Struct, frozen=True):
+class FeedEvent(Struct, frozen=True, gc=False):
     """An event of some chat, and its place in the feed."""
 
     position: FeedPosition
@@ -241,7 +241,7 @@ class FeedEvent(Struct, frozen=True):
     stored: StoredEvent
 
 
-class Hint(Struct, frozen=True):
+class Hint(Struct, frozen=True, gc=False):
     """A chat changed: re-read it if ``version`` is newer than what you know. ``due``: it may want a worker now."""
 
     chat: ChatId
@@ -499,6 +499,6 @@ class Store(Protocol):
         """
         ...
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """Return a subscription to hints of all processes, from the moment it is entered."""
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Return a subscription to hints of all processes, from the moment it is entered; on request to one chat's."""
         ...

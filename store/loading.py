@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from events.codec import decode
+from events.codec import decode_all
 from events.contentlist import content_blobs
 from events.control import decode_control, encode_control
 from events.envelope import Recorded, StoredEvent
@@ -124,7 +124,7 @@ async def open_chain(
     for each in opened:
         messages += read_messages(each, blobs)
     state = read_state(opened[-1], messages, blobs)
-    return fold((decode(stored, blobs=blobs) for stored in tail), state)
+    return fold(decode_all(tail, blobs=blobs), state)
 
 
 async def read_recorded(
@@ -134,7 +134,7 @@ async def read_recorded(
     recorded: list[Recorded] = []
     async for page in pages(store, chat, after=after, upto=upto, content=content):
         blobs = await read_blobs(store, page) if content else {}
-        recorded.extend(decode(stored, blobs=blobs, content=content) for stored in page)
+        recorded += decode_all(page, blobs=blobs, content=content)
     return recorded
 
 

@@ -371,9 +371,9 @@ class MemoryStore(Reentrant):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._bus.subscribe()
+        return self._bus.subscribe(chat)
 
     def _require_open(self) -> None:
         if not self._accepting:

@@ -271,14 +271,14 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._subscribe()
+        return self._subscribe(chat)
 
     @asynccontextmanager
-    async def _subscribe(self) -> AsyncIterator[Subscription]:
+    async def _subscribe(self, chat: ChatId | None) -> AsyncIterator[Subscription]:
         self._require_open()
-        async with self._bus.subscribe() as subscription:
+        async with self._bus.subscribe(chat) as subscription:
             if self._poller is not None:
                 await self._poller.start()
             yield subscription

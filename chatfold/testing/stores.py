@@ -305,10 +305,10 @@ class WrappedStore:
         self.before("subscribe")
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         """See :meth:`store.contract.Store.hints`."""
         self.before("hints")
-        return self.inner.hints()
+        return self.inner.hints(chat)
 
 
 class CountedCall(Struct, frozen=True):

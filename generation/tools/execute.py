@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
+from structlog.stdlib import BoundLogger
 
 from events.ids import ChatId, WorkerId
 from generation.budget import UNKNOWN_LIMIT_BUDGET
@@ -65,23 +66,20 @@ class RunningCall:
     def __init__(self, call: ToolCall, env: CallEnvironment) -> None:
         self.call = call
         self._env = env
-        self._cancel_flag = threading.Event()
-        self._context = ToolContext(
-            chat=env.chat,
-            call=call.key,
-            epoch=env.epoch,
-            worker=env.worker,
-            attempt=env.attempt,
-            _cancelled=self._cancel_flag,
-        )
-        self._log = _log.bind(chat=env.chat, call=call.key, tool=call.name)
+        self._cancelled = False
+        self._tell_cancelled: threading.Event | None = None
         self._abandoned = False
-        self._too_late = threading.Event()
+        self._too_late = False
         self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.create_future()
+        self._entered = False
+        self._begun: asyncio.Future[None] | None = None
         self._in_thread = False
         self._work: asyncio.Task[Answer] | None = None
         self._task = asyncio.create_task(self._supervise(), name=f"tool {call.name} {call.key}")
+
+    @property
+    def _log(self) -> BoundLogger:
+        return _log.bind(chat=self._env.chat, call=self.call.key, tool=self.call.name)
 
     @property
     def done(self) -> bool:
@@ -91,7 +89,7 @@ class RunningCall:
     @property
     def begun(self) -> bool:
         """Whether the function was entered. A call that ends without that had no effect."""
-        return self._begun.done()
+        return self._entered
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
@@ -99,9 +97,9 @@ class RunningCall:
 
     def cancel(self) -> None:
         """Ask the call to end: an async function is cancelled, a sync one is told through its context."""
-        if self.done or self._cancel_flag.is_set():
+        if self.done or self._cancelled:
             return
-        self._cancel_flag.set()
+        self._set_cancelled()
         if self._work is not None and not self._in_thread:
             self._work.cancel()
 
@@ -131,11 +129,34 @@ class RunningCall:
         if self.done or self._abandoned:
             return
         self._abandoned = True
-        self._too_late.set()
-        self._cancel_flag.set()
+        self._too_late = True
+        self._set_cancelled()
         self._task.cancel()
         if self._work is not None:
             self._let_go(self._work)
+
+    def _is_cancelled(self) -> bool:
+        return self._cancelled
+
+    def _set_cancelled(self) -> None:
+        self._cancelled = True
+        if self._tell_cancelled is not None:
+            self._tell_cancelled.set()
+
+    def _context(self) -> ToolContext:
+        """Return what the function may know of its call."""
+        told = self._tell_cancelled = threading.Event()
+        if self._cancelled:
+            told.set()
+        env = self._env
+        return ToolContext(
+            chat=env.chat,
+            call=self.call.key,
+            epoch=env.epoch,
+            worker=env.worker,
+            attempt=env.attempt,
+            _cancelled=told,
+        )
 
     def _let_go(self, work: asyncio.Task[Answer]) -> None:
         self._log.warning("tool_call_abandoned", in_thread=self._in_thread)
@@ -161,7 +182,7 @@ class RunningCall:
             answer: Answer | None = error_answer(str(refusal), self._env.budget)
         else:
             if tool.context is not None:
-                arguments[tool.context] = self._context
+                arguments[tool.context] = self._context()
             answer = await self._run(function, arguments, tool.timeout)
         if answer is None:
             return None
@@ -176,18 +197,21 @@ class RunningCall:
     async def _run(
         self, function: Callable[..., object], arguments: dict[str, Any], timeout: float | None
     ) -> Answer | None:
-        if self._cancel_flag.is_set():
+        if self._cancelled:
             return None
         work = self._work = asyncio.create_task(self._invoke(function, arguments), name=self._task.get_name())
-        # The time that a sync function waits for a thread does not count.
-        await asyncio.wait({work, self._begun}, return_when=asyncio.FIRST_COMPLETED)
+        if not _is_async(function):
+            # The time that a sync function waits for a thread does not count.
+            begun = self._begun = self._loop.create_future()
+            both: set[asyncio.Future[Any]] = {work, begun}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=timeout)
         if not work.done():
             return await self._time_out(work, timeout)
         error = CallCancelled() if work.cancelled() else work.exception()
         if error is None:
             return work.result()
-        if self._cancel_flag.is_set():
+        if self._is_cancelled():
             return None
         if not isinstance(error, CallCancelled):
             return self._failed(error)
@@ -196,8 +220,8 @@ class RunningCall:
     async def _time_out(self, work: asyncio.Task[Answer], timeout: float | None) -> Answer:
         thread = self._in_thread
         self._log.warning("tool_timed_out", timeout=timeout, in_thread=thread)
-        self._too_late.set()
-        self._cancel_flag.set()
+        self._too_late = True
+        self._set_cancelled()
         work.cancel()
         await asyncio.wait({work}, timeout=self._env.cleanup)
         if not work.done():
@@ -227,7 +251,7 @@ class RunningCall:
             awaitable = function(**arguments)
             if not inspect.isawaitable(awaitable):
                 return answer_of(awaitable, self._env.budget)
-            if self._cancel_flag.is_set():
+            if self._cancelled:
                 _close(awaitable)
                 raise CallCancelled("the call was cancelled")
             return answer_of(await awaitable, self._env.budget)
@@ -238,14 +262,14 @@ class RunningCall:
 
     def _call_in_thread(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer | Awaitable[object]:
         """Call a sync function, in its thread; its value is turned into an answer there, because that may take long."""
-        if self._cancel_flag.is_set():
+        if self._cancelled:
             raise CallCancelled("the call was cancelled before it began")
         self._loop.call_soon_threadsafe(self._begin)
         try:
             value = function(**arguments)
             if not inspect.isawaitable(value):
                 return answer_of(value, self._env.budget)
-            if self._too_late.is_set():
+            if self._too_late:
                 _close(value)
             return value
         except (CallCancelled, asyncio.CancelledError, GeneratorExit):
@@ -253,11 +277,12 @@ class RunningCall:
         except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
             return self._failed(error)
         finally:
-            if self._too_late.is_set():
+            if self._too_late:
                 self._log.warning("tool_result_dropped")
 
     def _begin(self) -> None:
-        if not self._begun.done():
+        self._entered = True
+        if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 
     def _failed(self, error: BaseException) -> Answer:
