@@ -20,7 +20,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     Conflict,
     DuplicateCommand,
@@ -38,6 +37,7 @@ from store.postgres_beside import Beside, drop_blobs
 from store.postgres_calls import fetch
 from store.postgres_group import APPEND, goes_with_others, result_of, size_of, values_of
 from store.postgres_pool import Connection
+from store.query import ChatQuery
 from store.rows import (
     HEADER_COLUMNS,
     event_of,

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from events.envelope import StoredEvent
 from store.contract import (
-    ChatQuery,
     CommandRecord,
     Header,
     LivingWorker,
@@ -23,6 +22,7 @@ from store.contract import (
     Segment,
 )
 from store.errors import MalformedRow
+from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
