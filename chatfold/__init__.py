@@ -137,7 +137,6 @@ if TYPE_CHECKING:
     from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Happened
     from store import open_store
     from store.contract import (
-        ChatQuery,
         Header,
         Store,
     )
@@ -152,6 +151,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Unstorable,
     )
+    from store.query import ChatQuery
 
 __version__ = "0.1.0"
 
@@ -341,7 +341,7 @@ _HOMES: Final = {
     "ChatForked": "events.vocabulary",
     "StepCommitted": "events.vocabulary",
     "ImportedChat": "chatfold.transfer",
-    "ChatQuery": "store.contract",
+    "ChatQuery": "store.query",
     "Store": "store.contract",
     "open_store": "store",
     "Header": "store.contract",

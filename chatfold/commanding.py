@@ -55,7 +55,7 @@ class Commanding:
         transcript: bool = False,
         who: str | None = None,
     ) -> Receipt:
-        given = fingerprint(command.trigger, command)
+        given = (command.trigger, command)
         return await self._commands(chat, lambda _: (command,), command_id, given, transcript=transcript, who=who)
 
     async def _commands(
@@ -63,7 +63,7 @@ class Commanding:
         chat: str,
         commands: Commands,
         command_id: str | None,
-        given: bytes,
+        given: tuple[object, ...],
         *,
         transcript: bool = False,
         who: str | None = None,
@@ -72,7 +72,7 @@ class Commanding:
         identity = CommandIdentity(
             command=chosen if chosen is not None else CommandId(self.runtime.new_id()),
             actor=Actor(kind="user", id=who),
-            fingerprint=given if chosen is not None else None,
+            fingerprint=fingerprint(*given) if chosen is not None else None,
         )
         worker = self.worker
         with worker.taking(chat_id) if worker is not None else nullcontext() as claim:
@@ -112,4 +112,6 @@ class Commanding:
             if worker.may_take(chat):
                 worker.take(claim, run)
 
-        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript)
+        # The clock is set by the heartbeat: a process without a worker knows the database's time only by reading.
+        estimate = self.runtime.now if worker is not None else None
+        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript, estimate=estimate)

@@ -25,7 +25,6 @@ from chatfold.inputs import (
     checked_approvals,
     checked_budget_answer,
     derived_chat_id,
-    fingerprint,
     message_of,
     queued,
     submitted,
@@ -98,7 +97,7 @@ class ChatCommands(ChatKeeping):
             effort=checked_effort(effort),
         )
         # The release is not the caller's: one that asks again after an upgrade asks for the same.
-        given = fingerprint(command.trigger, replace(command, release=""))
+        given = (command.trigger, replace(command, release=""))
         return await self._commands(chat_id, lambda _: (command,), command_id, given, who=owner or None)
 
     async def send_message(
@@ -137,7 +136,7 @@ class ChatCommands(ChatKeeping):
                 return (c.SendMessage(message=body, queue_limit=self.queue_limit),)
             return (c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
 
-        return await self._commands(chat, commands, command_id, fingerprint("send", busy, body), who=author or None)
+        return await self._commands(chat, commands, command_id, ("send", busy, body), who=author or None)
 
     async def edit_message(
         self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
@@ -163,7 +162,7 @@ class ChatCommands(ChatKeeping):
         Raises:
             TransitionNotAllowed: No turn is under way, or it is being interrupted already.
         """
-        given = fingerprint("interrupt")
+        given = ("interrupt",)
         return await self._commands(chat, lambda run: (c.Interrupt(lease_dead=run.lease_dead),), command_id, given)
 
     async def resume(self, chat: str, *, command_id: str | None = None) -> Receipt:
@@ -256,7 +255,7 @@ class ChatCommands(ChatKeeping):
             chat,
             lambda run: (c.PromoteQueued(target=target, lease_dead=run.lease_dead),),
             command_id,
-            fingerprint("promote", target),
+            ("promote", target),
         )
 
     async def compact(self, chat: str, *, hint: str | None = None, command_id: str | None = None) -> Receipt:

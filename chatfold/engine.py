@@ -6,9 +6,7 @@ Opens the store, makes the shared parts, runs a worker or not.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -22,6 +20,7 @@ from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
 from chatfold.feed import FeedItem, feed_cursor, feed_position, follow_feed
 from chatfold.providers import ProviderPool
+from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
 from chatfold.settings import Settings
@@ -31,7 +30,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
-from events.ids import ChatId, WorkerId
+from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
 from events.state import ChatState
@@ -44,8 +43,11 @@ from generation.runtime import Runtime
 from generation.worker import Worker
 from store import Store, open_store
 from store.append import Journal
-from store.contract import ChatQuery, Header, Hint
-from store.loading import load_chat, read_recorded
+from store.contract import Header, Hint
+from store.loading import read_recorded
+from store.query import ChatQuery
+from store.rules import is_settled
+from store.warm import WarmChats
 
 
 class Engine(ChatCommands):
@@ -86,12 +88,12 @@ class Engine(ChatCommands):
         self._closing = asyncio.Lock()
         self.worker = None
         self.runtime = Runtime(
-            journal=Journal(self._store, lambda: os.urandom(16)),
+            journal=Journal(self._store, salt, warm=WarmChats(self.settings.warm_mb << 20)),
             agents=_by_name(agents),
             provider=self.providers.get,
             parts=PartBuffer(time.monotonic),
             now=self._clock.now,
-            new_id=lambda: uuid.uuid4().hex,
+            new_id=new_id,
             release=RELEASE,
             settings=self.settings.worker_settings(),
             worker=WorkerId(""),
@@ -152,7 +154,7 @@ class Engine(ChatCommands):
             InvalidValue: The version is negative or no number.
         """
         if at is None:
-            loaded = await load_chat(self._store, checked_chat(chat), transcript=True)
+            loaded = await self.runtime.journal.load(checked_chat(chat), transcript=True)
             if loaded is None:
                 raise ChatNotFound("state", "N", f"there is no chat {chat}")
             return loaded.state
@@ -249,14 +251,23 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
         """
         known = checked_chat(chat)
-        async with self._store.hints() as hints:
+        # Of a chat that this process runs it hears by its own appends: nothing is read, nobody is woken in between.
+        while (warm := self.runtime.journal.warm.get(known)) is not None and self._runs_here(warm.header):
+            done = await self.runtime.journal.warm.settled(known, self.settings.poll)
+            if done is not None:
+                return done.state
+            await self.runtime.journal.load(known, transcript=True)
+        async with self._store.hints(known) as hints:
             while True:
-                loaded = await load_chat(self._store, known, transcript=False)
+                loaded = await self._store.load_header(known)
                 if loaded is None:
                     raise ChatNotFound("settled", "N", f"there is no chat {chat}")
-                if loaded.header.foreign or loaded.state.control.status not in ("pending", "running"):
+                if is_settled(loaded.header):
                     return await self.state(chat)
-                await _next_hint(hints, known, loaded.header.version, self.settings.poll)
+                await _next_hint(hints, loaded.header.version, self.settings.poll)
+
+    def _runs_here(self, header: Header) -> bool:
+        return header.status == "running" and header.holder == self.runtime.worker and not header.foreign
 
     async def export_log(self, chat: str, *, blobs: bool = True) -> bytes:
         """Return the chat's log as a log file: one JSON object a line, the stored bytes as they are.
@@ -309,12 +320,12 @@ class Engine(ChatCommands):
         return await self._store.list_chats(query or ChatQuery())
 
 
-async def _next_hint(hints: AsyncIterator[Hint], chat: ChatId, version: int, poll: float) -> None:
+async def _next_hint(hints: AsyncIterator[Hint], version: int, poll: float) -> None:
     """Wait for a hint that the chat is newer than ``version``, at most ``poll`` seconds."""
     try:
         async with asyncio.timeout(poll):
             async for hint in hints:
-                if hint.chat == chat and hint.version > version:
+                if hint.version > version:
                     return
     except TimeoutError:
         return

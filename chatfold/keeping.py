@@ -18,7 +18,7 @@ from chatfold.checks import (
     checked_title,
 )
 from chatfold.commanding import Commanding
-from chatfold.inputs import derived_chat_id, fingerprint
+from chatfold.inputs import derived_chat_id
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from chatstate.classify import classify
@@ -135,6 +135,7 @@ class ChatKeeping(Commanding):
                 state = classify(loaded.state.control)
                 raise TransitionNotAllowed("delete", state, "a turn is under way; interrupt it first")
             if await store.delete(identity, header.version):
+                self.runtime.journal.warm.drop(identity)
                 return
 
     async def fork(
@@ -192,5 +193,5 @@ class ChatKeeping(Commanding):
         )
         imports = plan_imports(origin)
         tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if checked_flag(resume, "$.resume") else ()
-        given = fingerprint("fork", chat, at, chat_id, owner, resume, title)
+        given = ("fork", chat, at, chat_id, owner, resume, title)
         return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)

@@ -63,6 +63,9 @@ class Settings(BaseSettings):
         ),
     ] = 1.0
     queue_limit: Annotated[int, Field(ge=0, le=10_000, description="Messages that a chat's queue holds.")] = 20
+    warm_mb: Annotated[
+        int, Field(ge=0, le=1_000_000, description="Megabytes of chats that a process remembers between their turns.")
+    ] = 64
     base_url: Annotated[
         str | None,
         Field(description="Where the built-in model providers reach their service; None: each one's own default."),

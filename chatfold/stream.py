@@ -92,7 +92,7 @@ class ChatStream:
         Raises:
             ChatNotFound: There is no such chat.
         """
-        async with self._store.hints() as hints:
+        async with self._store.hints(self._chat) as hints:
             listener = asyncio.create_task(self._listen(hints))
             try:
                 async with aclosing(self._follow()) as items:
@@ -104,7 +104,7 @@ class ChatStream:
 
     async def _listen(self, hints: AsyncIterator[Hint]) -> None:
         async for hint in hints:
-            if hint.chat == self._chat and hint.version > self._version:
+            if hint.version > self._version:
                 self._stale = True
                 self._wake.set()
 

@@ -10,24 +10,29 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from chatfold.sweep import each_chat
 from chatfold.transfer import referred_blobs
-from chatstate.audit import audit
+from chatstate import audit
+from chatstate.audit import Auditor
 from chatstate.errors import ChatNotFound
 from events.codec import decode
-from events.digest import GENESIS, verify_chain
-from events.envelope import Recorded, StoredEvent
-from events.errors import DigestMismatch, EventsError, MalformedEvent
+from events.digest import GENESIS, ChainCheck
+from events.envelope import StoredEvent
+from events.errors import ContentUnavailable, DigestMismatch, EventsError, MalformedEvent
 from events.ids import ChatId
-from events.reducer import fold
-from events.state import ChatState
+from events.state import ChatState, initial_state
 from store.append import header_of
-from store.contract import Header, Store
+from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
-from store.loading import PAGE
+from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
-Check: TypeAlias = Literal["form", "digest", "audit", "header", "blob"]
+Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob"]
+
+_PAGE: Final = 200
+"""Events read at once."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -37,7 +42,8 @@ class Finding(Struct, frozen=True, kw_only=True):
         chat: The chat's id, or the name of the file.
         version: The event that is wrong, or made it so; None where it is the header.
         check: Which check found it: ``form`` (an event cannot be read), ``digest``, ``audit`` (a step that is not
-            allowed, or a state that is not sound), ``header``, ``blob`` (a large content is missing).
+            allowed, or a state that is not sound), ``header``, ``segment`` (a kept piece of the transcript
+            is not what the log says: nothing is lost, it can be made anew), ``blob`` (a large content is missing).
         problem: What is wrong.
     """
 
@@ -56,6 +62,89 @@ class Verdict(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
+class LogCheck:
+    """The checks of one log, event by event: its form, its digests, and whether all that it says was allowed.
+
+    Args:
+        name: What findings call it.
+
+    Attributes:
+        version: Events so far.
+        digest: That of the last one, as it is stored.
+        state: What they fold to; None from where they do not.
+        found: What is wrong.
+        missing: Large contents that are not in the store, as findings.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.version = 0
+        self.digest = GENESIS
+        self.state: ChatState | None = initial_state()
+        self.found: list[Finding] = []
+        self.missing: list[Finding] = []
+        self._name = name
+        self._chain: ChainCheck | None = ChainCheck()
+        self._auditor: Auditor | None = Auditor()
+
+    def take(self, stored: StoredEvent, blobs: Mapping[str, bytes]) -> None:
+        """Check the next event; ``blobs`` are the large contents at hand."""
+        self.version += 1
+        self.digest = stored.digest
+        try:
+            if self._chain is not None:
+                self._chain.take(stored, blobs)
+        except DigestMismatch as error:
+            self._chain = None
+            self.add("digest", error.version, error.why)
+        if self._auditor is None:
+            return
+        try:
+            recorded = decode(stored, blobs=blobs)
+        except EventsError as error:
+            self._auditor = self.state = None
+            self.add("form", self.version, str(error))
+            return
+        self._audit(self._auditor, self._auditor.take(recorded))
+
+    def end(self) -> None:
+        """Check what the whole log leaves."""
+        if self._auditor is not None:
+            self._audit(self._auditor, self._auditor.end())
+
+    def miss(self, stored: StoredEvent, blobs: Mapping[str, bytes]) -> None:
+        """Note the large contents of an event that are not among ``blobs``."""
+        for digest in _referred([stored]):
+            if digest not in blobs:
+                problem = f"content {digest} is not in the store"
+                version = stored.envelope.version
+                self.missing.append(Finding(chat=self._name, version=version, check="blob", problem=problem))
+
+    def add(self, check: Check, version: int | None, problem: str) -> None:
+        """Add a finding."""
+        self.found.append(Finding(chat=self._name, version=version, check=check, problem=problem))
+
+    def cannot_read(self, error: MalformedRow) -> None:
+        """Note a row that cannot be read; where it is an event's, the log ends before it."""
+        if error.version is not None:
+            self._auditor = self.state = None
+        self.add("header" if error.version is None else "form", error.version, error.why)
+
+    def _audit(self, auditor: Auditor, findings: Iterator[audit.Finding]) -> None:
+        before = auditor.state
+        try:
+            for finding in findings:
+                self.add("audit", finding.version, finding.problem)
+        except _UNSOUND as error:
+            # A log that was tampered with may name messages that it never had.
+            self._auditor = None
+            folded = auditor.state is not before
+            what = "the audit ended here" if folded else "it does not fold"
+            self.add("audit", self.version, f"{what}: {type(error).__name__}: {error}")
+            self.state = None
+            return
+        self.state = auditor.state
+
+
 def verify_log(name: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> Verdict:
     """Verify a log by itself: form, digests, invariants, audit.
 
@@ -64,120 +153,121 @@ def verify_log(name: str, events: Sequence[StoredEvent], blobs: Mapping[str, byt
         events: All its events.
         blobs: Large contents at hand; those that are not are not missed.
     """
-    found, _ = _check_log(name, events, blobs)
-    return Verdict(chat=name, version=len(events), digest=_head(events), findings=tuple(found))
+    log = LogCheck(name)
+    for stored in events:
+        log.take(stored, blobs)
+    log.end()
+    return Verdict(chat=name, version=log.version, digest=log.digest, findings=tuple(log.found))
 
 
 async def verify_chat(store: Store, chat: str) -> Verdict:
-    """Verify a stored chat: its log, and that its header and its large contents are what the log says.
+    """Verify a stored chat: its log, and that its header, its segments and its large contents are what the log says.
+
+    The log is read a few events at a time.
 
     Raises:
         ChatNotFound: There is no such chat.
         StoreUnavailable: The store cannot be read.
     """
+    log = LogCheck(chat)
     try:
         loaded = await store.load_header(ChatId(chat))
     except MalformedRow as error:
-        found, events, _, _ = await _check_stored(store, chat, None)
-        return Verdict(chat=chat, version=len(events), digest=_head(events), findings=(_form(chat, error), *found))
+        log.cannot_read(error)
+        await check_stored(log, store, ChatId(chat), None)
+        return _verdict(chat, log)
     if loaded is None:
         raise ChatNotFound("verify", "N", f"there is no chat {chat}")
     header = loaded.header
     # It may have gone on in between: the header is compared with the log as it was then.
-    found, events, blobs, state = await _check_stored(store, chat, header.version)
-    found += _check_header(chat, header, events, state)
-    found += _check_blobs(chat, events, blobs)
-    beyond = await _check_end(store, chat, header)
-    return Verdict(chat=chat, version=header.version, digest=_head(events), findings=(*found, *beyond))
+    await check_stored(log, store, ChatId(chat), header.version)
+    for problem in _header_problems(header, log):
+        log.add("header", None, problem)
+    await _check_end(log, store, header)
+    return msgspec.structs.replace(_verdict(chat, log), version=header.version)
 
 
-async def verify_all(store: Store) -> AsyncIterator[Verdict]:
-    """Verify all chats of a store, one after the other; what is wrong with one keeps none from being looked at.
+def verify_all(store: Store, *, at_once: int = 4) -> AsyncIterator[Verdict]:
+    """Verify all chats of a store; what is wrong with one keeps none from being looked at.
+
+    Args:
+        store: Where they are kept.
+        at_once: Chats that are looked at together; verdicts come in the order of ids.
 
     Raises:
         StoreUnavailable: The store cannot be read.
     """
-    last: ChatId | None = None
-    while page := await store.list_ids(after=last):
-        for chat in page:
-            try:
-                yield await verify_chat(store, chat)
-            except ChatNotFound:
-                continue  # it was deleted since it was listed
-        last = page[-1]
+    return each_chat(store, lambda chat: verify_chat(store, chat), at_once=at_once)
 
 
-async def _check_stored(
-    store: Store, chat: str, upto: int | None
-) -> tuple[list[Finding], list[StoredEvent], Mapping[str, bytes], ChatState | None]:
-    """Check the log of a stored chat as far as it can be read; return what was found, read, and folded."""
-    events: list[StoredEvent] = []
-    unreadable: list[Finding] = []
-    size = PAGE
-    while not unreadable:
+async def check_stored(log: LogCheck, store: Store, chat: ChatId, upto: int | None) -> None:
+    """Check the log of a stored chat as far as it can be read, and its segments."""
+    segments = await _segments(log, store, chat, upto)
+    # Digests of the log that segments are compared with: where one begins.
+    digests = {segment.first_version - 1: GENESIS for segment in segments}
+    size = _PAGE
+    while True:
         try:
-            page = await store.read_events(ChatId(chat), after=len(events), upto=upto, limit=size)
+            page = await store.read_events(chat, after=log.version, upto=upto, limit=size)
         except MalformedRow as error:
-            # What lies before the broken row is still looked at: read on one by one.
-            unreadable, size = ([_form(chat, error)], 1) if size == 1 else ([], 1)
+            if size == 1:
+                log.cannot_read(error)
+                log.state = None
+                break
+            size = 1  # what lies before the broken row is still looked at
             continue
-        if not page:
+        blobs = await store.get_blobs(_referred(page)) if page else {}
+        for stored in page:
+            log.take(stored, blobs)
+            log.miss(stored, blobs)
+            if log.version in digests:
+                digests[log.version] = stored.digest
+            while segments and segments[0].last_version == log.version:
+                segment = segments.pop(0)
+                await _check_segment(log, store, segment, digests[segment.first_version - 1])
+        if len(page) < size:
             break
-        events.extend(page)
-    blobs = await store.get_blobs(_referred(events))
-    found, state = _check_log(chat, events, blobs)
-    return [*found, *unreadable], events, blobs, None if unreadable else state
+    log.end()
 
 
-async def _check_end(store: Store, chat: str, header: Header) -> list[Finding]:
+async def _segments(log: LogCheck, store: Store, chat: ChatId, upto: int | None) -> list[Segment]:
+    """Return the segments that this release reads, by their last versions."""
+    try:
+        kept = await store.read_segments(chat)
+    except MalformedRow as error:
+        log.add("segment", None, error.why)
+        return []
+    last = 2**63 if upto is None else upto
+    ours = [segment for segment in kept if segment.schema == SCHEMA and segment.last_version <= last]
+    return sorted(ours, key=lambda segment: segment.last_version)
+
+
+async def _check_segment(log: LogCheck, store: Store, segment: Segment, previous: bytes) -> None:
+    if log.state is None:
+        return  # the log itself is wrong, and nothing is loaded by its segments
+    try:
+        named = open_segment(segment).blobs
+        compare(segment, log.state, previous, log.digest, await store.get_blobs(named) if named else {})
+    except UnfitSegment as error:
+        log.add("segment", segment.last_version, f"a segment is not what the log says: {error}")
+    except ContentUnavailable:
+        pass  # a large content is missing, which is a finding of its own
+
+
+async def _check_end(log: LogCheck, store: Store, header: Header) -> None:
     """Look for events behind the header's version."""
     try:
-        beyond = await store.read_events(ChatId(chat), after=header.version, limit=1, content=False)
-        again = await store.load_header(ChatId(chat)) if beyond else None
+        beyond = await store.read_events(header.chat, after=header.version, limit=1, content=False)
+        again = await store.load_header(header.chat) if beyond else None
     except MalformedRow as error:
-        return [_form(chat, error)]
-    if again is None or again.header.version != header.version:
-        return []
-    return [_header(chat, f"events follow version {header.version}, which the header says is the last")]
+        log.cannot_read(error)
+        return
+    if again is not None and again.header.version == header.version:
+        log.add("header", None, f"events follow version {header.version}, which the header says is the last")
 
 
-def _check_log(
-    name: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]
-) -> tuple[list[Finding], ChatState | None]:
-    found: list[Finding] = []
-    try:
-        verify_chain(events, blobs)
-    except DigestMismatch as error:
-        found.append(Finding(chat=name, version=error.version, check="digest", problem=error.why))
-    recorded: list[Recorded] = []
-    for place, stored in enumerate(events, 1):
-        try:
-            recorded.append(decode(stored, blobs=blobs))
-        except EventsError as error:
-            found.append(Finding(chat=name, version=place, check="form", problem=str(error)))
-            return found, None
-    found += _audit(name, recorded)
-    try:
-        return found, fold(recorded)
-    except _UNSOUND as error:
-        # A log that was tampered with may name messages that it never had.
-        found.append(Finding(chat=name, version=None, check="audit", problem=f"it does not fold: {_said(error)}"))
-        return found, None
-
-
-def _audit(name: str, recorded: Sequence[Recorded]) -> Iterator[Finding]:
-    version = 0
-    try:
-        for finding in audit(recorded):
-            version = finding.version
-            yield Finding(chat=name, version=version, check="audit", problem=finding.problem)
-    except _UNSOUND as error:
-        where = version or None
-        yield Finding(chat=name, version=where, check="audit", problem=f"the audit ended here: {_said(error)}")
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _verdict(chat: str, log: LogCheck) -> Verdict:
+    return Verdict(chat=chat, version=log.version, digest=log.digest, findings=(*log.found, *log.missing))
 
 
 _UNSOUND: Final = (EventsError, LookupError, ValueError, TypeError, AttributeError)
@@ -186,20 +276,18 @@ _UNSOUND: Final = (EventsError, LookupError, ValueError, TypeError, AttributeErr
 _NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "listed_at", "reader_level"})
 
 
-def _check_header(
-    chat: str, header: Header, events: Sequence[StoredEvent], state: ChatState | None
-) -> Iterator[Finding]:
-    if len(events) != header.version:
-        yield _header(chat, f"the header is at version {header.version}, the log has {len(events)} events")
-    if header.digest != _head(events):
-        yield _header(chat, f"the header's digest {header.digest.hex()} is not that of the last event")
-    if state is None:
+def _header_problems(header: Header, log: LogCheck) -> Iterator[str]:
+    if log.version != header.version:
+        yield f"the header is at version {header.version}, the log has {log.version} events"
+    if header.digest != log.digest:
+        yield f"the header's digest {header.digest.hex()} is not that of the last event"
+    if log.state is None:
         return
-    title = state.need_transcript("verify").title
+    title = log.state.need_transcript("verify").title
     readable = title is None or title.available
     text = title.text if title is not None and title.available else None
     derived = header_of(
-        state,
+        log.state,
         header.digest,
         chat=header.chat,
         title=text,
@@ -207,20 +295,12 @@ def _check_header(
         reader_level=header.reader_level,
     )
     if readable and header.title != text:
-        yield _header(chat, "the header's title is not the log's")
+        yield "the header's title is not the log's"
     for column in Header.__struct_fields__:
         kept, wanted = getattr(header, column), getattr(derived, column)
         if column not in _NOT_DERIVED and kept != wanted:
             shown = "" if column == "control" else f": {kept!r} instead of {wanted!r}"
-            yield _header(chat, f"the header's {column} is not what the log folds to{shown}")
-
-
-def _check_blobs(chat: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> Iterator[Finding]:
-    missing = set(_referred(events)) - set(blobs)
-    for stored in events if missing else ():
-        for digest in sorted(missing.intersection(_referred([stored]))):
-            version = stored.envelope.version
-            yield Finding(chat=chat, version=version, check="blob", problem=f"content {digest} is not in the store")
+            yield f"the header's {column} is not what the log folds to{shown}"
 
 
 def _referred(events: Sequence[StoredEvent]) -> list[str]:
@@ -230,16 +310,3 @@ def _referred(events: Sequence[StoredEvent]) -> list[str]:
         with suppress(MalformedEvent):
             digests.update(referred_blobs([stored]))
     return sorted(digests)
-
-
-def _form(chat: str, error: MalformedRow) -> Finding:
-    check: Check = "header" if error.version is None else "form"
-    return Finding(chat=chat, version=error.version, check=check, problem=error.why)
-
-
-def _header(chat: str, problem: str) -> Finding:
-    return Finding(chat=chat, version=None, check="header", problem=problem)
-
-
-def _head(events: Sequence[StoredEvent]) -> bytes:
-    return events[-1].digest if events else GENESIS

@@ -17,7 +17,9 @@ from events import vocabulary as v
 from events.effects import Effects
 from events.envelope import Recorded
 from events.ids import message_id
-from events.replay import ReplayStep, replay
+from events.reducer import evolve
+from events.replay import ReplayStep
+from events.state import ChatState, initial_state
 
 OUTCOMES: Final = (
     v.StepCommitted,
@@ -36,27 +38,48 @@ class Finding(Struct, frozen=True):
     problem: str
 
 
-def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
-    """Yield what is wrong in a log, in order; nothing for every log that the engine wrote."""
-    expected = 1
-    last: ReplayStep | None = None
-    for step in replay(events):
-        last = step
-        version = step.recorded.version
+class Auditor:
+    """Audits a log event by event.
+
+    Attributes:
+        state: The state after the events so far.
+    """
+
+    def __init__(self) -> None:
+        self.state: ChatState = initial_state()
+        self._expected = 1
+
+    def take(self, recorded: Recorded) -> Iterator[Finding]:
+        """Fold the next event, then yield what is wrong with it. It is folded once the first finding is asked for."""
+        step = ReplayStep(self.state, recorded, evolve(self.state, recorded))
+        self.state = step.after
+        version, expected = recorded.version, self._expected
+        self._expected = version + 1
         if version != expected:
             yield Finding(version, f"version {version} follows {expected - 1}")
-        expected = version + 1
         # What an edit removes cannot be checked later; all else of history is checked once, at the end, so that the
         # cost stays linear in the log.
-        removes = isinstance(step.recorded.event, v.MessageEdited | v.CompactionUndone)
+        removes = isinstance(recorded.event, v.MessageEdited | v.CompactionUndone)
         before = violations(step.before) if removes else []
         for problem in (*before, *step_problems(step)):
             yield Finding(version, problem)
-    if last is not None:
-        control_only = violations(last.after, history=False)
-        for problem in violations(last.after):
+
+    def end(self) -> Iterator[Finding]:
+        """Yield what is wrong with the history that the log leaves."""
+        if self._expected == 1:
+            return
+        control_only = violations(self.state, history=False)
+        for problem in violations(self.state):
             if problem not in control_only:
-                yield Finding(last.recorded.version, problem)
+                yield Finding(self._expected - 1, problem)
+
+
+def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
+    """Yield what is wrong in a log, in order; nothing for every log that the engine wrote."""
+    auditor = Auditor()
+    for recorded in events:
+        yield from auditor.take(recorded)
+    yield from auditor.end()
 
 
 def step_problems(step: ReplayStep) -> Iterator[str]:

@@ -15,6 +15,8 @@ from events.envelope import SourceStatus
 class X(StrEnum):
     """Execution states (section 1 of the specification)."""
 
+    __hash__ = str.__hash__  # an enumeration's own is a Python function, and tables are looked up for every command
+
     N = "N"
     P0 = "P0"
     P1 = "P1"
@@ -78,10 +80,12 @@ _BY_FIELDS: Final[dict[tuple[str, bool, bool, bool], X]] = {
 
 def classify(control: Control) -> X:
     """Return the execution state of ``control``."""
-    if not control.exists:
+    if not control.version:
         return X.N
-    fields = (control.status, bool(control.queue), control.interrupting, control.archived)
-    state = _BY_FIELDS.get(fields, X.INVALID)
-    holder_sound = (control.holder is not None) == (control.status == "running")
-    action_sound = (control.action is not None) == (control.status == "requires_action")
-    return state if holder_sound and action_sound else X.INVALID
+    status = control.status
+    if (control.holder is not None) != (status == "running"):
+        return X.INVALID
+    if (control.action is not None) != (status == "requires_action"):
+        return X.INVALID
+    fields = (status, bool(control.queue), control.interrupting, control.archived)
+    return _BY_FIELDS.get(fields, X.INVALID)

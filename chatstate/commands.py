@@ -32,13 +32,13 @@ QUEUE_LIMIT = 20
 """Messages that a queue holds unless the command says otherwise."""
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class Command(Struct, frozen=True, kw_only=True, gc=False):
     """Base of all commands; ``trigger`` names the machine's trigger."""
 
     trigger: ClassVar[str]
 
 
-class Fence(Struct, frozen=True, kw_only=True):
+class Fence(Struct, frozen=True, kw_only=True, gc=False):
     """What a worker believes.
 
     A command whose fence does not hold is refused (StaleFence). All but release and record policy must name the

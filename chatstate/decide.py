@@ -23,13 +23,14 @@ from events.state import ChatState
 from events.vocabulary import Event
 
 
-class Decided(Struct, frozen=True):
-    """An event that may happen, with the statuses around it and its time (microseconds UTC)."""
+class Decided(Struct, frozen=True, gc=False):
+    """An event that may happen, with the statuses around it, its time (microseconds UTC), and the state it met."""
 
     event: Event
     source: SourceStatus
     dest: Status
     recorded_at: int
+    met: X
 
 
 HANDLERS: Final[Mapping[str, Callable[[Context, Any], Event]]] = MappingProxyType(
@@ -100,7 +101,7 @@ def decide(state: ChatState, command: c.AnyCommand, now: int) -> Decided:
         ctx.not_allowed("calls among the fork's messages are open: its last import answers them")
     event = HANDLERS[command.trigger](ctx, command)
     source: SourceStatus = state.control.status if x is not X.N else STATUS_OF[X.N]
-    return Decided(event, source, dest, recorded_at)
+    return Decided(event, source, dest, recorded_at, x)
 
 
 def case_of(x: X, command: c.AnyCommand) -> str:

@@ -11,7 +11,8 @@ Pure and safe to use from many threads: what an encoder or decoder has at hand w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
 
@@ -19,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.content import Absent, Content, Json
-from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_salt, moved, present
+from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_hash, item_salt, moved, present
 from events.digest import chain_hashes
 from events.effects import EventBase
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
@@ -34,7 +35,9 @@ from events.vocabulary import Event
 _Decoder: TypeAlias = msgspec.json.Decoder[EventBase]
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
-_LONG_INTEGER: Final = re.compile(rb"[0-9]{19}")
+_DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_LONG_INTEGER: Final = b"0" * 19
+"""What 19 digits become by ``_DIGITS``: an integer that may not fit into 64 bits has as many."""
 _MESSAGE_PATH: Final = re.compile(r"\$(?:\.(?:added|queued)\[\d+\]|\.message)")
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError, RecursionError)
 
@@ -96,10 +99,11 @@ def _bare(_type: type, reference: Any) -> Content:
     _place, size = reference
     if type(size) is not int or size < 0:
         raise ValueError("a content is [place, bytes]")
-    return _SHARED[size] if size < len(_SHARED) else Content(Absent.NOT_LOADED, size)
+    return _SHARED[size] if size < _SHARED_SIZES else Content(Absent.NOT_LOADED, size)
 
 
-_SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(2048)]
+_SHARED_SIZES: Final = 2048
+_SHARED: Final = [Content(Absent.NOT_LOADED, size) for size in range(_SHARED_SIZES)]
 
 
 def _borrow(registry: Registry) -> _Tools:
@@ -138,15 +142,57 @@ def decode(
         if content:
             event = _filled(stored, cls, read_values(stored.content, blobs), registry)
         elif envelope.schema == cls.schema:
-            decoder = registry.bare.get(cls)
-            if decoder is None:
-                decoder = registry.bare[cls] = msgspec.json.Decoder(cls, dec_hook=_bare)
-            event = decoder.decode(stored.facts)
+            event = _bare_decoder(cls, registry).decode(stored.facts)
         else:
             event = msgspec.convert(_upcast(stored, registry), cls, dec_hook=_bare)
     except _DECODE_ERRORS as error:
         raise _malformed(envelope, error) from None
     return Recorded(envelope=envelope, event=event)
+
+
+def decode_all(
+    events: Iterable[StoredEvent],
+    *,
+    blobs: Mapping[str, bytes] = _NO_BLOBS,
+    content: bool = True,
+    registry: Registry = REGISTRY,
+) -> list[Recorded]:
+    """Read many stored events; the same as ``decode`` of each, at less cost.
+
+    Raises:
+        UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
+    """
+    if content:
+        return [decode(stored, blobs=blobs, registry=registry) for stored in events]
+    recorded: list[Recorded] = []
+    readers: dict[str, tuple[int, Callable[[bytes], Event]]] = {}
+    for stored in events:
+        envelope = stored.envelope
+        try:
+            schema, read = readers[envelope.type]
+        except KeyError:
+            schema, read = readers[envelope.type] = _reader(envelope, registry)
+        if schema != envelope.schema:
+            recorded.append(decode(stored, content=False, registry=registry))
+            continue
+        try:
+            recorded.append(Recorded(envelope, read(stored.facts)))
+        except _DECODE_ERRORS as error:
+            raise _malformed(envelope, error) from None
+    return recorded
+
+
+def _reader(envelope: Envelope, registry: Registry) -> tuple[int, Callable[[bytes], Any]]:
+    """Return the newest schema of an event's type, and what reads facts of that schema."""
+    cls = registry.find(envelope.type, envelope.schema, envelope.version)
+    return cls.schema, _bare_decoder(cls, registry).decode
+
+
+def _bare_decoder(cls: type[EventBase], registry: Registry) -> _Decoder:
+    decoder: _Decoder | None = registry.bare.get(cls)
+    if decoder is None:
+        decoder = registry.bare[cls] = msgspec.json.Decoder(cls, dec_hook=_bare)
+    return decoder
 
 
 def decode_places(stored: StoredEvent, registry: Registry = REGISTRY) -> Event:
@@ -252,7 +298,7 @@ def encode(
     if len(salt) < SALT_BYTES:
         raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
     facts, found = _write(event, version, registry)
-    items, blobs, sizes = _items(event, found, salt, limits)
+    items, hashes, blobs, sizes = _items(event, found, salt, limits)
     content = encode_items(items)
     if len(facts) + len(content) > limits.event_bytes:
         blobs |= _move_out(items, len(facts) + len(content) - limits.event_bytes)
@@ -261,8 +307,10 @@ def encode(
         raise TooLarge(f"event {event.type!r}", len(facts) + len(content), limits.event_bytes)
     if sum(sizes) > limits.message_bytes:
         _check_messages(event, sizes, limits)
-    check_value(command, "command")
-    check_value(actor.id, "actor.id")
+    if not command.isascii():
+        check_value(command, "command")
+    if actor.id is not None and not actor.id.isascii():
+        check_value(actor.id, "actor.id")
     envelope = Envelope(
         version=version,
         type=event.type,
@@ -274,7 +322,7 @@ def encode(
         command=command,
         index=index,
     )
-    digest = chain_hashes(previous_digest, envelope, facts, b"".join([entry.hash for entry in items]))
+    digest = chain_hashes(previous_digest, envelope, facts, b"".join(hashes))
     return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
 
 
@@ -291,10 +339,10 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         except (UnicodeEncodeError, RecursionError, TypeError) as error:
             _explain(event)
             raise MalformedEvent(where, str(error)) from None
-        if _LONG_INTEGER.search(facts):
+        if _LONG_INTEGER in facts.translate(_DIGITS):
             _explain(event)
         found = tools.found
-        tools.values = [_held(content) for content in found]
+        tools.values = [content.held for content in found]
         try:
             again = tools.decoder(cls).decode(facts)
         except _DECODE_ERRORS as error:
@@ -309,12 +357,6 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         _give_back(registry, tools)
 
 
-def _held(content: Content) -> Json | Absent:
-    if content.available:
-        return content.value
-    return Absent.ERASED if content.erased else Absent.NOT_LOADED
-
-
 def _explain(event: EventBase) -> None:
     """Raise InvalidValue with the path of what an encoder stumbled over, if it is a value."""
     check_value(msgspec.to_builtins(event, enc_hook=lambda _content: None), "$")
@@ -322,24 +364,27 @@ def _explain(event: EventBase) -> None:
 
 def _items(
     event: EventBase, found: list[Content], salt: bytes, limits: Limits
-) -> tuple[list[Item], dict[str, bytes], list[int]]:
+) -> tuple[list[Item], list[bytes], dict[str, bytes], list[int]]:
     items: list[Item] = []
+    hashes: list[bytes] = []
     blobs: dict[str, bytes] = {}
     sizes: list[int] = []
     for place, content in enumerate(found):
         own_salt = item_salt(salt, place)
         if content.erased:
             items.append(born_erased(own_salt))
+            hashes.append(items[-1].hash)
             sizes.append(0)
             continue
         value = _value_bytes(event, place, content, limits)
         sizes.append(len(value))
         entry = present(own_salt, value)
+        hashes.append(item_hash(own_salt, sha256(value).digest(), len(value)))
         if len(value) > limits.blob_bytes:
             entry, digest = moved(entry, value)
             blobs[digest] = value
         items.append(entry)
-    return items, blobs, sizes
+    return items, hashes, blobs, sizes
 
 
 def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
@@ -364,7 +409,8 @@ def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
 def _value_bytes(event: EventBase, place: int, content: Content, limits: Limits) -> bytes:
     try:
         value = content.value
-        check_value(value, "$", limits)
+        if not (type(value) is str and value.isascii()):
+            check_value(value, "$", limits)
     except InvalidValue as error:
         raise InvalidValue(_path(event, place) + error.path[1:], error.why) from None
     except ContentUnavailable as error:

@@ -26,6 +26,10 @@ class Absent(Enum):
     ERASED = "erased"
 
 
+_SHARED: Final = 2048
+_SIZES: Final = list(range(_SHARED))
+
+
 @final
 class Content:
     """A value that people and models read, or the place where it was.
@@ -47,7 +51,8 @@ class Content:
         self._value: Final = value
         if size is None:
             size = 0 if isinstance(value, Absent) else size_of(value)
-        self.size = size
+        # Most sizes are small, and a loaded chat has one for each content: they are shared.
+        self.size = _SIZES[size] if 0 <= size < _SHARED else size
 
     @property
     def available(self) -> bool:
@@ -58,6 +63,11 @@ class Content:
     def erased(self) -> bool:
         """Whether the value was erased from the log."""
         return self._value is Absent.ERASED
+
+    @property
+    def held(self) -> Json | Absent:
+        """The value, or why it is not at hand."""
+        return self._value
 
     @property
     def value(self) -> Json:

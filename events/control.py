@@ -6,11 +6,11 @@ log. A ``Control`` is mutable so that a fold is cheap; outside the reducer it is
 
 from __future__ import annotations
 
-import copy
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from events.content import Absent, Content
 from events.envelope import Status
@@ -24,7 +24,7 @@ CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
 """Where a manual compaction stands in the current turn."""
 
 
-class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """A call of the last assistant message without a result in history, with the facts frozen at its commit.
 
     ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it;
@@ -68,7 +68,7 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.runs and self.runner == "local" and self.crash == "report" and not self.reconcile
 
 
-class Indexes(Struct, omit_defaults=True, kw_only=True):
+class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
     """What decisions need of history, kept up message by message (``events.indexes``).
 
     Attributes:
@@ -106,7 +106,7 @@ class Indexes(Struct, omit_defaults=True, kw_only=True):
     context_revision: str | None = None
 
 
-class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """A queued message by id, with the model and effort of its turn."""
 
     id: MessageId
@@ -114,7 +114,7 @@ class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
     effort: str | None = None
 
 
-class RunningAttempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunningAttempt(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """The attempt whose outcome is not committed yet."""
 
     attempt: int
@@ -122,7 +122,7 @@ class RunningAttempt(Struct, frozen=True, omit_defaults=True, kw_only=True):
     started_at: int
 
 
-class Control(Struct, omit_defaults=True, kw_only=True):
+class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
     """The facts of a chat's state.
 
     Attributes:
@@ -188,9 +188,7 @@ class Control(Struct, omit_defaults=True, kw_only=True):
 
     def clone(self) -> Control:
         """Return a copy that the reducer may change; frozen members are shared."""
-        other = copy.copy(self)
-        other.indexes = copy.copy(self.indexes)
-        return other
+        return replace(self, indexes=replace(self.indexes))
 
     @property
     def exists(self) -> bool:

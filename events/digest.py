@@ -8,8 +8,9 @@ audit.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, final
 
 import msgspec
 
@@ -21,6 +22,8 @@ GENESIS: Final = bytes(32)
 """What the first event's digest chains from."""
 
 _ENCODER: Final = msgspec.json.Encoder()
+_length: Final = struct.Struct(">Q").pack
+"""A length in 8 bytes."""
 
 
 def envelope_bytes(envelope: Envelope) -> bytes:
@@ -58,15 +61,52 @@ def chain(previous: bytes, envelope: Envelope, facts: bytes, content: bytes) -> 
 
 def chain_hashes(previous: bytes, envelope: Envelope, facts: bytes, hashes: bytes) -> bytes:
     """Return what ``chain`` does, given the hashes of the content's items, one after the other."""
-    sections = (previous, envelope_bytes(envelope), facts, hashes)
+    told = envelope_bytes(envelope)
     # Each section is preceded by its length, so that no byte can move from one to the next.
-    return hashlib.sha256(b"".join(len(s).to_bytes(8, "big") + s for s in sections)).digest()
+    sections = (_length(len(previous)), previous, _length(len(told)), told, _length(len(facts)), facts)
+    return hashlib.sha256(b"".join((*sections, _length(len(hashes)), hashes))).digest()
+
+
+@final
+class ChainCheck:
+    """Checks that a log is as it was written, event by event.
+
+    Checks versions (from 1, without gaps), times (never going backwards), digests, and the bytes of the blobs given.
+
+    Attributes:
+        digest: The digest of the last event; ``GENESIS`` before the first.
+    """
+
+    __slots__ = ("_time", "_version", "digest")
+
+    def __init__(self) -> None:
+        self.digest = GENESIS
+        self._version = 0
+        self._time = 0
+
+    def take(self, stored: StoredEvent, blobs: Mapping[str, bytes] | None = None) -> None:
+        """Check the next event; ``blobs`` by digest (hex), as many as are at hand.
+
+        Raises:
+            DigestMismatch: Something is wrong with it, and what. What follows it can be checked no more.
+        """
+        envelope, version = stored.envelope, self._version + 1
+        if envelope.version != version:
+            raise DigestMismatch(version, f"the event that stands here says that it is version {envelope.version}")
+        if envelope.recorded_at < self._time:
+            raise DigestMismatch(version, f"recorded_at goes backwards, from {self._time} to {envelope.recorded_at}")
+        try:
+            digest = chain(self.digest, envelope, stored.facts, stored.content)
+            _check_blobs(stored.content, {} if blobs is None else blobs)
+        except (MalformedEvent, ValueError) as error:
+            raise DigestMismatch(version, str(error)) from None
+        if digest != stored.digest:
+            raise DigestMismatch(version, "its digest does not follow from its bytes and the digest before it")
+        self.digest, self._version, self._time = digest, version, envelope.recorded_at
 
 
 def verify_chain(events: Iterable[StoredEvent], blobs: Mapping[str, bytes] | None = None) -> bytes:
-    """Check that a whole log is as it was written.
-
-    Checks versions (from 1, without gaps), times (never going backwards), digests, and the bytes of the blobs given.
+    """Check that a whole log is as it was written; see :class:`ChainCheck`.
 
     Args:
         events: All events of a chat in order.
@@ -78,22 +118,10 @@ def verify_chain(events: Iterable[StoredEvent], blobs: Mapping[str, bytes] | Non
     Raises:
         DigestMismatch: The first event that something is wrong with, and what.
     """
-    previous, time = GENESIS, 0
-    for version, stored in enumerate(events, 1):
-        envelope = stored.envelope
-        if envelope.version != version:
-            raise DigestMismatch(version, f"the event that stands here says that it is version {envelope.version}")
-        if envelope.recorded_at < time:
-            raise DigestMismatch(version, f"recorded_at goes backwards, from {time} to {envelope.recorded_at}")
-        try:
-            digest = chain(previous, envelope, stored.facts, stored.content)
-            _check_blobs(stored.content, {} if blobs is None else blobs)
-        except (MalformedEvent, ValueError) as error:
-            raise DigestMismatch(version, str(error)) from None
-        if digest != stored.digest:
-            raise DigestMismatch(version, "its digest does not follow from its bytes and the digest before it")
-        previous, time = digest, envelope.recorded_at
-    return previous
+    check = ChainCheck()
+    for stored in events:
+        check.take(stored, blobs)
+    return check.digest
 
 
 def _check_blobs(content: bytes, blobs: Mapping[str, bytes]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
@@ -12,13 +14,15 @@ from events.control import QueueItem
 from events.effects import Effects
 from events.ids import CallKey, MessageId, message_id, message_of
 from events.indexes import advance, find_call, index, mark_call
-from events.messages import Message, QueuedMessage
+from events.messages import Message, QueuedMessage, Usage
 from events.parts import ToolResultPart
-from events.records import Answer
+from events.records import Answer, Policy
 from events.state import ChatState
 from events.transcript import Messages, Transcript, TranscriptMessage
 
 _T = TypeVar("_T")
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 BOUNDARY_MESSAGES: Final = 3
 """Messages that a boundary is made of: the summary, and the mark for clients with its result."""
@@ -32,29 +36,35 @@ class Draft:
     """
 
     __slots__ = (
+        "_fresh",
+        "_messages",
+        "_owned",
         "arguments",
         "control",
         "hint",
         "history_changed",
         "loaded",
-        "messages",
         "policies",
         "queue_changed",
         "queued",
         "results",
         "title",
         "turn_opened",
+        "usages",
     )
 
     def __init__(self, state: ChatState) -> None:
         transcript = state.transcript
         self.control = state.control.clone()
         self.loaded = transcript is not None
-        self.messages = transcript.messages if transcript else Messages()
-        self.queued = dict(transcript.queued) if transcript else {}
-        self.results = dict(transcript.results) if transcript else {}
-        self.arguments = dict(transcript.arguments) if transcript else {}
-        self.policies = dict(transcript.policies) if transcript else {}
+        self._messages = transcript.messages if transcript else Messages()
+        self._fresh: list[TranscriptMessage] = []
+        self.queued: Mapping[MessageId, QueuedMessage] = transcript.queued if transcript else _NOTHING
+        self.results: Mapping[CallKey, ToolResultPart] = transcript.results if transcript else _NOTHING
+        self.arguments: Mapping[CallKey, Content] = transcript.arguments if transcript else _NOTHING
+        self.policies: Mapping[str, Policy] = transcript.policies if transcript else _NOTHING
+        self._owned: tuple[str, ...] = ()
+        self.usages: list[Usage] = []
         self.title = transcript.title if transcript else None
         self.hint = transcript.hint if transcript else None
         self.begin()
@@ -65,8 +75,34 @@ class Draft:
         self.queue_changed = False
         self.turn_opened = False
 
+    @property
+    def messages(self) -> Messages:
+        """The messages so far."""
+        if self._fresh:
+            self._messages = self._messages.extended(self._fresh)
+            self._fresh = []
+        return self._messages
+
+    @messages.setter
+    def messages(self, messages: Messages) -> None:
+        self._messages, self._fresh = messages, []
+
+    def own(self, name: str) -> dict[Any, Any]:
+        """Return one of the maps to be written on: a copy of what older states have, made once."""
+        if name not in self._owned:
+            self._owned = (*self._owned, name)
+            setattr(self, name, dict(getattr(self, name)))
+        own: dict[Any, Any] = getattr(self, name)
+        return own
+
+    def _drop(self, name: str, key: str) -> None:
+        if key in getattr(self, name):
+            del self.own(name)[key]
+
     def freeze(self) -> ChatState:
         """Return the state; the draft must not be changed after."""
+        if self.usages:
+            self.control.usage = self.control.usage.plus(self.usages)
         if not self.loaded:
             return ChatState(control=self.control, transcript=None)
         return ChatState(
@@ -93,6 +129,10 @@ class Draft:
         for message in effects.added:
             self._enter(message_id(version, place), message, version)
             place += 1
+        if effects.queued or effects.dequeued or effects.queue_order is not None or effects.promoted:
+            self._apply_to_queue(effects, version, place)
+
+    def _apply_to_queue(self, effects: Effects, version: int, place: int) -> None:
         for queued in effects.queued:
             self._enqueue(message_id(version, place), queued)
             place += 1
@@ -108,7 +148,7 @@ class Draft:
         indexes = self.control.indexes
         indexes.open_calls = mark_call(indexes.open_calls, result.call, recorded=True, result_error=result.is_error)
         if self.loaded:
-            self.results[result.call] = result
+            self.own("results")[result.call] = result
 
     def edit_queued(self, target: MessageId, queued: QueuedMessage) -> None:
         """Replace the body of a queued message."""
@@ -116,7 +156,7 @@ class Draft:
         item = QueueItem(id=target, model=queued.model, effort=queued.effort)
         self.control.queue = tuple(item if old.id == target else old for old in self.control.queue)
         if self.loaded:
-            self.queued[target] = queued
+            self.own("queued")[target] = queued
 
     def drop_boundary(self, boundary: MessageId) -> None:
         """Take a boundary and the messages that were re-inserted after it out of history.
@@ -175,27 +215,30 @@ class Draft:
 
     def _enter(self, identity: MessageId, message: Message, version: int) -> None:
         self.history_changed = True
-        self.turn_opened = self.turn_opened or message.opens_turn
+        if message.role == "user" and message.opens_turn:
+            self.turn_opened = True
         advance(self.control.indexes, identity, message)
         if not self.loaded:
             return
-        self.messages = self.messages.append(TranscriptMessage(identity, message, version))
+        self._fresh.append(TranscriptMessage(identity, message, version))
+        if not self.results and not self.arguments:
+            return
         for part in message.parts:
             if isinstance(part, ToolResultPart):
-                self.results.pop(part.call, None)
-                self.arguments.pop(part.call, None)
+                self._drop("results", part.call)
+                self._drop("arguments", part.call)
 
     def _enqueue(self, identity: MessageId, queued: QueuedMessage) -> None:
         self.queue_changed = True
         item = QueueItem(id=identity, model=queued.model, effort=queued.effort)
         self.control.queue = (*self.control.queue, item)
         if self.loaded:
-            self.queued[identity] = queued
+            self.own("queued")[identity] = queued
 
     def _dequeue(self, target: MessageId) -> None:
         self.queue_changed = True
         self.control.queue = tuple(item for item in self.control.queue if item.id != target)
-        self.queued.pop(target, None)
+        self._drop("queued", target)
 
     def _reorder(self, order: tuple[MessageId, ...]) -> None:
         place = {target: i for i, target in enumerate(order)}

@@ -48,7 +48,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True, gc=False):
     digest: bytes
 
 
-class Recorded(Struct, frozen=True, kw_only=True, gc=False):
+class Recorded(Struct, frozen=True, gc=False):
     """An event as fold, audit and people read it."""
 
     envelope: Envelope

@@ -27,26 +27,27 @@ _CRASH: Final[dict[str, CrashPolicy]] = {policy: policy for policy in get_args(C
 def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
     """Change ``indexes`` for ``body``, which enters history as ``message``."""
     indexes.messages += 1
+    role = body.role
     if body.boundary is not None:
         _pass_boundary(indexes, message, body)
         return
     if body.context is not None:
         indexes.context_source = body.context.source
         indexes.context_revision = body.context.revision
-    if body.role == "system":
+    if role == "system":
         return
     if body.visibility != "user":
         indexes.visible_after += 1
-        indexes.last_role = body.role
+        indexes.last_role = role
         indexes.last_interrupted = body.interrupted
-    if body.opens_turn:
+        if role == "assistant":
+            _take_assistant(indexes, message, body)
+    if role == "tool":
+        _take_results(indexes, body)
+    elif role == "user" and body.opens_turn:
         indexes.turn_start = message
         indexes.steps = 0
         indexes.stop_after = False
-    elif body.role == "assistant" and body.visibility != "user":
-        _take_assistant(indexes, message, body)
-    elif body.role == "tool":
-        _take_results(indexes, body)
 
 
 def _pass_boundary(indexes: Indexes, message: MessageId, body: Message) -> None:
@@ -71,19 +72,23 @@ def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None
         indexes.context_tokens = body.step.usage.context
         if indexes.assistants_after == 1:
             indexes.first_context_tokens = indexes.context_tokens
-    indexes.open_calls = tuple(
-        OpenCall(
-            key=call_key(message, place),
-            name=part.name,
-            runner=part.runner,
-            crash=_CRASH[part.crash],
-            exclusive=part.exclusive,
-            stop_after=part.stop_after,
-            needs_approval=part.needs_approval,
-            reconcile=part.reconcile,
-        )
-        for place, part in enumerate(body.parts)
-        if isinstance(part, ToolCallPart) and part.runner != "provider"
+    calls: list[OpenCall] = []
+    for place, part in enumerate(body.parts):
+        if type(part) is ToolCallPart and part.runner != "provider":
+            calls.append(_open(part, call_key(message, place)))
+    indexes.open_calls = tuple(calls)
+
+
+def _open(part: ToolCallPart, key: CallKey) -> OpenCall:
+    return OpenCall(
+        key=key,
+        name=part.name,
+        runner=part.runner,
+        crash=_CRASH[part.crash],
+        exclusive=part.exclusive,
+        stop_after=part.stop_after,
+        needs_approval=part.needs_approval,
+        reconcile=part.reconcile,
     )
 
 

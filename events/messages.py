@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -38,13 +39,26 @@ class Usage(_Record, frozen=True, kw_only=True):
 
     def __add__(self, other: Usage) -> Usage:
         """Add category by category."""
-        return Usage(
-            input=self.input + other.input,
-            output=self.output + other.output,
-            cache_read=self.cache_read + other.cache_read,
-            cache_write=self.cache_write + other.cache_write,
-            reasoning=self.reasoning + other.reasoning,
+        return self.plus((other,))
+
+    def plus(self, others: Iterable[Usage]) -> Usage:
+        """Return the sum with all of ``others``, category by category."""
+        given, made, read, written, reasoned = (
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.reasoning,
         )
+        for other in others:
+            given += other.input
+            made += other.output
+            read += other.cache_read
+            written += other.cache_write
+            reasoned += other.reasoning
+        if (given, made, read, written, reasoned) == (0, 0, 0, 0, 0):
+            return self
+        return Usage(input=given, output=made, cache_read=read, cache_write=written, reasoning=reasoned)
 
 
 class Step(_Record, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ that shall survive must be kept there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
@@ -18,7 +18,7 @@ from events.envelope import Envelope, Recorded, Status
 from events.errors import TranscriptMissing
 from events.ids import CallKey
 from events.indexes import mark_calls
-from events.messages import Message, Usage
+from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, OpenAction, RetryState
@@ -35,9 +35,7 @@ def evolve(state: ChatState, recorded: Recorded) -> ChatState:
     Raises:
         TranscriptMissing: The event is an edit or an undone compaction, and ``state`` holds control alone.
     """
-    draft = Draft(state)
-    _apply(draft, recorded)
-    return draft.freeze()
+    return fold((recorded,), state)
 
 
 def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatState:
@@ -47,75 +45,80 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
         TranscriptMissing: An edit or an undone compaction is among them, and ``state`` holds control alone.
     """
     draft = Draft(initial_state() if state is None else state)
+    control, kinds = draft.control, _KINDS
+    status: Status | None = None
+    envelope = kind = None
     for recorded in events:
-        _apply(draft, recorded)
+        event, envelope = recorded.event, recorded.envelope
+        kind = kinds[type(event)]
+        if kind.whole_history and not draft.loaded:
+            raise TranscriptMissing(event.trigger)
+        draft.history_changed = draft.queue_changed = draft.turn_opened = False
+        if isinstance(event, Effects):
+            draft.apply(event, envelope.version)
+        if kind.special is not None:
+            kind.special(draft, event, envelope)
+        _settle(draft, kind, envelope)
+        # A status that stays has its companions already, but for those that the event itself gave.
+        if status != envelope.dest or kind.gives_companions:
+            status = _STATUS[envelope.dest]
+            _clear_companions(control, status)
+    if envelope is not None and kind is not None and status is not None:
+        # What each event says anew: of a run of events the last one's word counts.
+        control.version, control.recorded_at, control.status = envelope.version, envelope.recorded_at, status
+        control.importing = kind.importing
     return draft.freeze()
 
 
-def _apply(draft: Draft, recorded: Recorded) -> None:
-    event, envelope = recorded.event, recorded.envelope
-    if isinstance(event, v.MessageEdited | v.CompactionUndone) and not draft.loaded:
-        raise TranscriptMissing(event.trigger)
-    draft.begin()
-    if isinstance(event, Effects):
-        draft.apply(event, envelope.version)
-    special = _SPECIAL.get(type(event))
-    if special is not None:
-        special(draft, event, envelope)
-    _settle(draft, event, envelope)
-
-
-def _settle(draft: Draft, event: v.Event, envelope: Envelope) -> None:
+def _settle(draft: Draft, kind: _Kind, envelope: Envelope) -> None:
     control = draft.control
-    control.version = envelope.version
-    control.importing = isinstance(event, v.ChatForked | v.MessagesImported)
-    control.recorded_at = envelope.recorded_at
-    control.status = _STATUS[envelope.dest]
-    if draft.history_changed:
+    changed = draft.history_changed
+    if changed:
         control.history_version = envelope.version
         control.attempt = control.model_attempts = control.takeovers = 0
         control.running = None
-    if draft.history_changed or isinstance(event, Interrupting | v.AttemptStarted):
+    if changed or kind.clears_retry:
         control.retry = control.not_before = None
     if draft.queue_changed:
         control.queue_version = envelope.version
-    if draft.history_changed or draft.queue_changed or envelope.actor.kind == "user":
+    if changed or draft.queue_changed or envelope.actor.kind == "user":
         control.updated_at = envelope.recorded_at
-    if draft.turn_opened and not isinstance(event, v.MessagesImported):
+    if draft.turn_opened and not kind.imports:
         control.owed = True
         control.turns += 1
         control.compaction = "none"
         control.budget_ended = False
-    if isinstance(event, v.ENDS_TURN) and not (isinstance(event, Interrupting) and envelope.dest == "running"):
+    if kind.ends_turn and not (kind.interrupting and envelope.dest == "running"):
         control.compaction = "none"
         control.budget_ended = False
         control.retry = None
-    _clear_companions(control, envelope)
-    if control.compaction != "requested":
+    if draft.hint is not None and control.compaction != "requested":
         draft.hint = None
 
 
-def _clear_companions(control: Control, envelope: Envelope) -> None:
+def _clear_companions(control: Control, status: Status) -> None:
     # Each status has its companions (section 1 of the specification); leaving the status drops them.
-    if envelope.dest != "running":
+    if status != "running":
         control.holder = None
         control.interrupting = False
         control.running = None
-    if envelope.dest != "pending":
+    if status != "pending":
         control.not_before = None
-    if envelope.dest != "requires_action":
+    if status != "requires_action":
         control.action = None
-    if envelope.dest != "error":
+    if status != "error":
         control.last_error = None
 
 
-def _spend(control: Control, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
-    steps = [m.step for m in added if m.step is not None]
-    if report is not None and report.step is not None:
-        steps.append(report.step)
-    for step in steps:
-        control.usage = control.usage + step.usage if step.usage != Usage() else control.usage
-        control.cost_micros += step.cost_micros or 0
+def _spend(draft: Draft, report: AttemptReport | None, added: tuple[Message, ...] = ()) -> None:
+    carriers: tuple[Message | AttemptReport, ...] = added if report is None else (*added, report)
+    for carrier in carriers:
+        step = carrier.step
+        if step is None:
+            continue
+        draft.usages.append(step.usage)
+        if step.cost_micros:
+            draft.control.cost_micros += step.cost_micros
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
@@ -124,6 +127,8 @@ def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
     for call in unknown:
         draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
     indexes = draft.control.indexes
+    if not indexes.open_calls:
+        return
     restart = frozenset(call.key for call in indexes.open_calls if call.runs)
     if restart:
         asked = frozenset(call.key for call in indexes.open_calls if call.runs and call.reconcile)
@@ -156,7 +161,7 @@ def _ends_turn_now(draft: Draft, event: Interrupting, envelope: Envelope) -> Non
     control.interrupting = envelope.dest == "running"
     if event.epoch is not None:
         control.epoch = event.epoch
-    _spend(control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _queued_edited(draft: Draft, event: v.QueuedMessageEdited, _: Envelope) -> None:
@@ -172,7 +177,9 @@ def _submitted(draft: Draft, event: v.ResultsSubmitted, _: Envelope) -> None:
     control.owed = True
     approved = frozenset(answer.call for answer in event.approvals if answer.approved)
     control.indexes.open_calls = mark_calls(control.indexes.open_calls, approved, approved=True)
-    draft.arguments |= {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
+    given = {a.call: a.arguments for a in event.approvals if a.arguments is not None and draft.loaded}
+    if given:
+        draft.own("arguments").update(given)
     if event.budget is not None:
         control.budget_ended = event.budget.end_turn
         control.budget = event.budget.raised or control.budget
@@ -247,30 +254,31 @@ def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
     control.holder, control.epoch = event.worker, event.epoch
     control.takeovers += event.takeover
     control.running = None
-    _spend(control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
 def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
     # A runner that died counts like a worker that did: the third on one history fails the turn.
     draft.control.takeovers += event.reason == "fault"
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
     draft.control.policy = event.digest
     if draft.loaded:
-        draft.policies[event.digest] = event.policy
+        draft.own("policies")[event.digest] = event.policy
 
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
     control = draft.control
-    _spend(control, event.cut)
+    _spend(draft, event.cut)
     control.attempt = event.attempt
     control.model_attempts += event.kind in ("generate", "compact")
     control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)
-    control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)
+    if event.calls:
+        control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)
 
 
 def _result(draft: Draft, event: v.ToolResultRecorded, _: Envelope) -> None:
@@ -278,11 +286,11 @@ def _result(draft: Draft, event: v.ToolResultRecorded, _: Envelope) -> None:
 
 
 def _committed(draft: Draft, event: v.StepCommitted, _: Envelope) -> None:
-    _spend(draft.control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     # A boundary that was written for another reason serves a request all the same.
     if event.manual or draft.control.compaction == "requested":
         draft.control.compaction = "committed"
@@ -292,7 +300,7 @@ def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
     control = draft.control
     control.not_before = event.not_before
     control.retry = RetryState(attempt=event.attempt, delay_us=event.delay_us, at=event.not_before, error=event.error)
-    _spend(control, event.report)
+    _spend(draft, event.report)
 
 
 def _action(draft: Draft, event: v.ActionRequired, envelope: Envelope) -> None:
@@ -306,12 +314,12 @@ def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
     if event.cause in ("complete", "stop_after_tool"):
         control.owed = False
     control.running = None
-    _spend(control, event.report)
+    _spend(draft, event.report)
 
 
 def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
-    _spend(draft.control, event.report)
+    _spend(draft, event.report)
     _lose_calls(draft, event.unknown)
 
 
@@ -319,7 +327,7 @@ def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envel
     control = draft.control
     control.interrupting = False
     control.running = None
-    _spend(control, event.report, event.added)
+    _spend(draft, event.report, event.added)
 
 
 def _sent(draft: Draft, event: v.MessageSent | v.MessageSentInterrupting, _: Envelope) -> None:
@@ -389,3 +397,48 @@ _SPECIAL: Final[dict[type[EventBase], Callable[[Draft, Any, Envelope], None]]] =
     v.ActionExpired: _expired,
     v.Reconciled: _reconciled,
 }
+
+
+_GIVE_COMPANIONS: Final = frozenset(
+    {
+        v.Acquired,
+        v.AttemptStarted,
+        v.ActionRequired,
+        v.MessageSentInterrupting,
+        v.QueuedMessagePromoted,
+        v.Reconciled,
+        v.RetryScheduled,
+        v.TurnFailed,
+        v.TurnInterrupted,
+    }
+)
+"""Events whose special part sets holder, interrupting, running, not_before, action or last_error."""
+
+
+class _Kind(NamedTuple):
+    """What the reducer asks of an event's type, found out once."""
+
+    special: Callable[[Draft, Any, Envelope], None] | None
+    whole_history: bool
+    interrupting: bool
+    clears_retry: bool
+    ends_turn: bool
+    imports: bool
+    importing: bool
+    gives_companions: bool
+
+
+def _kind(event: type[EventBase]) -> _Kind:
+    return _Kind(
+        special=_SPECIAL.get(event),
+        whole_history=event in (v.MessageEdited, v.CompactionUndone),
+        interrupting=issubclass(event, Interrupting),
+        clears_retry=issubclass(event, Interrupting) or event is v.AttemptStarted,
+        ends_turn=event in v.ENDS_TURN,
+        imports=event is v.MessagesImported,
+        importing=event in (v.ChatForked, v.MessagesImported),
+        gives_companions=event in _GIVE_COMPANIONS,
+    )
+
+
+_KINDS: Final[dict[type[EventBase], _Kind]] = {event: _kind(event) for event in v.EVENT_TYPES.values()}

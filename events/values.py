@@ -138,6 +138,8 @@ class DeltaJoiner:
 
     def push(self, delta: str) -> str:
         """Take a delta and return the text that is whole by now."""
+        if not self._half and delta.isascii():
+            return delta
         text, self._half = self._half + delta, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]

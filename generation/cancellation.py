@@ -57,7 +57,7 @@ class CancelScope(Generic[T]):
 
     def __init__(self, patience: float | None = None) -> None:
         self._patience = patience
-        self._asked = asyncio.Event()
+        self._waiting: asyncio.Future[None] | None = None
         self._task: asyncio.Task[T] | None = None
         self._cause: Cause | None = None
 
@@ -81,7 +81,7 @@ class CancelScope(Generic[T]):
         self._cause = cause
         if self._task is not None and (first or cause is Cause.LEASE_LOST):
             self._task.cancel(cause.name.lower())
-            self._asked.set()
+            self._wake()
         return True
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -119,13 +119,15 @@ class CancelScope(Generic[T]):
 
     async def _wait(self, task: asyncio.Task[T]) -> None:
         """Wait for the work, after its cancellation no longer than the patience."""
-        asked = asyncio.ensure_future(self._asked.wait())
-        try:
-            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                await asyncio.wait({task}, timeout=self._patience)
-        finally:
-            asked.cancel()
+        self._waiting = asyncio.get_running_loop().create_future()
+        task.add_done_callback(self._wake)
+        await self._waiting
+        if not task.done():
+            await asyncio.wait({task}, timeout=self._patience)
+
+    def _wake(self, _: object = None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def _outcome(self, task: asyncio.Task[T]) -> T:
         if task.cancelled():

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from events.control import Control
-from events.records import Budget, Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.records import Decision, Fact, FinishCause, ModelPolicy, Policy
 from events.state import ChatState
 from generation.decision import (
     AskClient,
@@ -47,7 +47,7 @@ def _unusable(_: Control, policy: Policy) -> Facts | None:
 
 
 def _local_open(control: Control, _: Policy) -> Facts | None:
-    local = [call for call in control.indexes.open_calls if call.may_run]
+    local = [call for call in control.indexes.open_calls if call.may_run] if control.indexes.open_calls else None
     if not local:
         return None
     return {"local": len(local), "recorded": sum(call.recorded for call in local)}
@@ -90,7 +90,9 @@ def _steps_used(control: Control, policy: Policy) -> Facts | None:
 
 
 def _budget_spent(control: Control, policy: Policy) -> Facts | None:
-    budget = control.budget or policy.budget or Budget()
+    budget = control.budget or policy.budget
+    if budget is None:
+        return None
     usage = control.usage
     spent = {
         "tokens": usage.input + usage.output + usage.cache_read + usage.cache_write,
@@ -116,9 +118,11 @@ def _context_missing(control: Control, policy: Policy) -> Facts | None:
 
 
 def _still_over(control: Control, policy: Policy) -> Facts | None:
+    if control.indexes.boundary is None:
+        return None
     threshold = compaction_threshold(policy)
     first = control.indexes.first_context_tokens
-    if threshold is None or control.indexes.boundary is None or first < threshold:
+    if threshold is None or first < threshold:
         return None
     return {"first_context_tokens": first, "threshold": threshold}
 
@@ -161,6 +165,9 @@ RULES: Final = (
 """The decision rules in order (section 6 of the specification)."""
 
 
+_PASSED: Final = tuple(tuple(rule.id for rule in RULES[:place]) for place in range(len(RULES)))
+
+
 def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDecision:
     """Return what happens next in a running chat that is not interrupting.
 
@@ -172,8 +179,9 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
     for place, rule in enumerate(RULES):
         facts = rule.holds(control, policy)
         if facts is not None:
-            passed = tuple(earlier.id for earlier in RULES[:place])
-            record = Decision(rule=rule.id, action=rule.action, facts=facts, passed=passed, policy=control.policy)
+            record = Decision(
+                rule=rule.id, action=rule.action, facts=facts, passed=_PASSED[place], policy=control.policy
+            )
             return _ACTIONS[rule.id](control, record)
     raise AssertionError("the last rule always holds")  # pragma: no cover - totality of the table
 

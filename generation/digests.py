@@ -1,14 +1,56 @@
-"""Digests of a model request by section, so that a later reader sees which part of a prompt changed. Pure."""
+"""Digests of a model request by section, so that a later reader sees which part of a prompt changed. Pure.
+
+The digest of the messages is that of their sequence: a SHA-256 over each message as JSON (all fields, keys sorted),
+preceded by its length in 8 bytes. So it goes on from the digest of a prefix, and costs what came since.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from typing import final
+
+import msgspec
+
 from events.records import RequestDigests
-from generation.digest import digest_of
-from generation.prompt_types import ModelRequest
+from generation.digest import as_text, digest_of
+from generation.prompt_types import ModelRequest, PromptMessage
 
 
-def digest_request(request: ModelRequest) -> RequestDigests:
-    """Return the SHA-256 (hex) of each section of ``request``; options cover the model, effort and limits too."""
+@final
+class MessagesDigest:
+    """The digest of a sequence of messages, as far as it was taken."""
+
+    __slots__ = ("_sha",)
+
+    def __init__(self) -> None:
+        self._sha = hashlib.sha256()
+
+    def add(self, message: PromptMessage) -> None:
+        """Take the next message."""
+        data = msgspec.json.encode(message, order="sorted")
+        self._sha.update(len(data).to_bytes(8, "big") + data)
+
+    def with_more(self, messages: Iterable[PromptMessage]) -> str:
+        """Return the digest of the messages so far and these; what was taken stays as it is."""
+        more = MessagesDigest()
+        more._sha = self._sha.copy()
+        for message in messages:
+            more.add(message)
+        return as_text(more._sha.digest())
+
+
+def digest_request(
+    request: ModelRequest, *, system: str | None = None, tools: str | None = None, messages: str | None = None
+) -> RequestDigests:
+    """Return the digest of each section of ``request``; options cover the model, effort and limits too.
+
+    Args:
+        request: The request.
+        system: The digest of its system texts, where it is known.
+        tools: The same of its tools,
+        messages: and of its messages.
+    """
     options = {
         "model": request.model,
         "max_output": request.max_output,
@@ -17,8 +59,8 @@ def digest_request(request: ModelRequest) -> RequestDigests:
         "options": request.options,
     }
     return RequestDigests(
-        system=digest_of(request.system),
-        tools=digest_of(request.tools),
-        messages=digest_of(request.messages),
+        system=system or digest_of(request.system),
+        tools=tools or digest_of(request.tools),
+        messages=messages or MessagesDigest().with_more(request.messages),
         options=digest_of(options),
     )

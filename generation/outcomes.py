@@ -115,14 +115,15 @@ class ToolsEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultCame:
-    """One result of a batch whose other calls still run."""
+class ResultsCame:
+    """Results of a batch whose other calls still run."""
 
-    result: ToolResultPart
+    results: tuple[ToolResultPart, ...]
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
-        """Record it beside history."""
-        run.do(c.RecordToolResult(fence=fence, result=self.result))
+        """Record them beside history."""
+        for result in self.results:
+            run.do(c.RecordToolResult(fence=fence, result=result))
 
     keep = record
 

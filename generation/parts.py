@@ -8,6 +8,7 @@ become one stream, is the stream's matter.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -26,11 +27,17 @@ CAPACITY: Final = 1 << 20
 KEEP_CLOSED: Final = 15.0
 """Seconds that a closed episode stays for those who come late."""
 
+CLOSED_BYTES: Final = 8 << 20
+"""Bytes of the parts of all closed episodes, as JSON, that stay for those who come late."""
+
+_EPISODE: Final = 1000
+"""Bytes that a closed episode counts for beside its parts."""
+
 SLOW_AFTER: Final = 10.0
 """Seconds within which a subscriber must take a part."""
 
 
-class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+class _LivePart(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
     """Base of live parts. Texts hold no lone surrogates (``events.values.DeltaJoiner``)."""
 
     @property
@@ -109,13 +116,14 @@ class SequencedPart(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Episode:
-    """What is known of an episode; ``created`` is False while it is only waited for."""
+    """What is known of an episode; ``created``: it is not only waited for; ``outdated``: it closed long ago."""
 
     created: bool = False
     closed_at: float | None = None
     parts: list[LivePart] = field(default_factory=list)
     size: int = 0
     full: bool = False
+    outdated: bool = False
     subscribers: set[Subscription] = field(default_factory=set)
 
 
@@ -125,7 +133,8 @@ class PartBuffer:
     Args:
         clock: Seconds that never go backwards.
         capacity: Bytes of one episode's parts as JSON; what comes after is not taken, and the preview ends there.
-        keep_closed: Seconds that a closed episode without subscribers stays.
+        keep_closed: Seconds that a closed episode without subscribers stays,
+        closed_bytes: and bytes that the parts of all of them may take; the oldest go first.
         slow_after: Seconds after which a subscriber that left a part untaken is dropped.
     """
 
@@ -135,22 +144,29 @@ class PartBuffer:
         *,
         capacity: int = CAPACITY,
         keep_closed: float = KEEP_CLOSED,
+        closed_bytes: int = CLOSED_BYTES,
         slow_after: float = SLOW_AFTER,
     ) -> None:
         self._clock = clock
         self._capacity = capacity
         self._keep_closed = keep_closed
+        self._closed_bytes = closed_bytes
         self._slow_after = slow_after
         self._episodes: dict[EpisodeKey, _Episode] = {}
+        self._closed: deque[tuple[float, EpisodeKey, _Episode]] = deque()
+        self._closed_size = 0
+        self._watched: dict[EpisodeKey, _Episode] = {}
 
     def create(self, key: EpisodeKey) -> None:
-        """Begin an episode. Also collects what has had its time.
+        """Begin an episode. Also drops closed ones that have had their time.
 
         Raises:
             EpisodeExists: It was begun, or closed, before.
         """
-        self.collect()
-        episode = self._episodes.setdefault(key, _Episode())
+        self._collect_closed(self._clock())
+        episode = self._episodes.get(key)
+        if episode is None:
+            episode = self._episodes[key] = _Episode()
         if episode.created:
             raise EpisodeExists(
                 f"attempt {key.attempt} on history {key.history_version} of chat {key.chat} has its parts here"
@@ -173,9 +189,10 @@ class PartBuffer:
             return None
         episode.size += size
         episode.parts.append(part)
-        now = self._clock()
-        for subscriber in tuple(episode.subscribers):
-            subscriber._notice(now)  # noqa: SLF001 - the two are one mechanism
+        if episode.subscribers:
+            now = self._clock()
+            for subscriber in tuple(episode.subscribers):
+                subscriber._notice(now)  # noqa: SLF001 - the two are one mechanism
         return len(episode.parts)
 
     def close(self, key: EpisodeKey) -> None:
@@ -187,6 +204,8 @@ class PartBuffer:
         episode.created = True
         if episode.closed_at is None:
             episode.closed_at = self._clock()
+            self._closed.append((episode.closed_at, key, episode))
+            self._closed_size += episode.size + _EPISODE
             for subscriber in episode.subscribers:
                 subscriber._wake()  # noqa: SLF001 - the two are one mechanism
 
@@ -208,16 +227,26 @@ class PartBuffer:
         An episode that is unknown is waited for. One that was collected never comes: whoever reads also follows the
         committed events.
         """
-        return Subscription(self, key, self._episodes.setdefault(key, _Episode()), after)
+        episode = self._watched[key] = self._episodes.setdefault(key, _Episode())
+        return Subscription(self, key, episode, after)
 
     def collect(self) -> None:
         """Drop subscribers that are too slow, and episodes that were closed long enough ago and have no subscriber."""
         now = self._clock()
-        for key, episode in tuple(self._episodes.items()):
+        for episode in tuple(self._watched.values()):
             for subscriber in tuple(episode.subscribers):
                 subscriber._drop_if_slow(now)  # noqa: SLF001 - the two are one mechanism
-            closed = episode.closed_at
-            if closed is not None and not episode.subscribers and now - closed >= self._keep_closed:
+        self._collect_closed(now)
+
+    def _collect_closed(self, now: float) -> None:
+        while self._closed:
+            closed_at, key, episode = self._closed[0]
+            if now - closed_at < self._keep_closed and self._closed_size <= self._closed_bytes:
+                break
+            self._closed.popleft()
+            self._closed_size -= episode.size + _EPISODE
+            episode.outdated = True
+            if not episode.subscribers:
                 del self._episodes[key]
 
     def __len__(self) -> int:
@@ -226,7 +255,10 @@ class PartBuffer:
 
     def _leave(self, key: EpisodeKey, episode: _Episode, subscriber: Subscription) -> None:
         episode.subscribers.discard(subscriber)
-        if not episode.created and not episode.subscribers and self._episodes.get(key) is episode:
+        if episode.subscribers or self._episodes.get(key) is not episode:
+            return
+        self._watched.pop(key, None)
+        if not episode.created or episode.outdated:
             del self._episodes[key]
 
 

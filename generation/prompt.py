@@ -6,159 +6,174 @@ boundary nothing is shown: the conversation starts anew. Only what models may re
 What holds of every prompt: each call has exactly one result, in the tool message right after the message with the
 call; ids of calls are unique; no text is blank; no message is empty; the last message is not an assistant's. How a
 message is converted depends on it and on what stands before it alone, and on the results of its own calls, so a
-converted prefix stays valid while messages are appended.
+converted prefix stays valid while messages are appended: ``Prompt`` keeps it. What is not settled yet (an answer whose
+calls wait for results, and all after it) is converted for each request anew.
 
-Parts are converted by ``generation.prompt_parts``. What a provider cannot take (foreign reasoning, unknown file
-types) it leaves out itself.
+Messages are converted by ``generation.prompt_messages``, parts by ``generation.prompt_parts``. What a provider cannot
+take (foreign reasoning, unknown file types) it leaves out itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import final
 
-from events.ids import CallKey, call_key
-from events.messages import Message
-from events.parts import ContextFilePart, TextPart, ToolCallPart, ToolResultPart
+from msgspec import Struct
+
+from events.ids import CallKey
+from events.parts import ToolResultPart
+from events.shared import SharedSequence
 from events.state import ChatState
-from events.transcript import Transcript, TranscriptMessage
+from events.transcript import Messages, TranscriptMessage
+from generation.digest import digest_of
+from generation.digests import MessagesDigest
 from generation.prompt_ids import CallIds
-from generation.prompt_parts import assistant_part, call_part, context_text, result_part, text_of, user_part
+from generation.prompt_messages import SystemTexts, answered, convert
 from generation.prompt_texts import GO_ON
-from generation.prompt_types import PromptMessage, PromptPart, PromptText
+from generation.prompt_types import PromptMessage, PromptText
 
 
-def build_prompt(
-    state: ChatState, *, instruction: str | None = None
-) -> tuple[tuple[str, ...], tuple[PromptMessage, ...]]:
-    """Build the prompt of a chat as it stands.
+class BuiltPrompt(Struct, frozen=True, kw_only=True):
+    """A prompt: the texts of the chat's system messages, the messages, and the digest of these."""
 
-    Args:
-        state: The chat, with its transcript.
-        instruction: Text of a last user message that history does not hold, such as the request for a summary.
+    system: tuple[str, ...]
+    messages: Sequence[PromptMessage]
+    digest: str
 
-    Returns:
-        The system texts of the chat's messages (an agent's own system text is not in history and goes before them),
-        and the messages.
 
-    Raises:
-        events.errors.TranscriptMissing: The state was loaded without its transcript.
-    """
-    transcript = state.need_transcript("build a prompt")
-    readable = [item for item in transcript.messages if item.message.visibility != "user"]
-    messages = convert(window(transcript))
-    if instruction is not None:
-        messages.append(_user(instruction))
-    elif messages and messages[-1].role == "assistant":
-        messages.append(_user(GO_ON))
-    return system_texts(item.message for item in readable), tuple(messages)
+@final
+class Prompt:
+    """The prompt of one chat, kept up as its history grows; where history was changed it begins anew."""
+
+    __slots__ = (
+        "_converted",
+        "_digest",
+        "_ids",
+        "_in_boundary",
+        "_joined",
+        "_open",
+        "_results",
+        "_seen",
+        "_summary",
+        "_system",
+    )
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen = Messages()
+        self._system = SystemTexts()
+        self._joined: tuple[tuple[str, ...], tuple[str, ...], str] | None = None
+        self._in_boundary = False
+        self._summary: TranscriptMessage | None = None
+        self._open_window([])
+
+    def _open_window(self, shown: list[TranscriptMessage]) -> None:
+        """Begin the conversation anew, with ``shown``."""
+        self._converted: SharedSequence[PromptMessage] = SharedSequence()
+        self._digest = MessagesDigest()
+        self._ids = CallIds()
+        self._results: dict[CallKey, ToolResultPart] = {}
+        self._open: list[TranscriptMessage] = []
+        for item in shown:
+            self._show(item)
+
+    def build(self, messages: Messages, *, instruction: str | None = None) -> BuiltPrompt:
+        """Return the prompt of a chat with this history.
+
+        Args:
+            messages: The chat's messages.
+            instruction: Text of a last user message that history does not hold, such as the request for a summary.
+        """
+        self._catch_up(messages)
+        more = self._rest()
+        if instruction is not None:
+            more.append(_user(instruction))
+        elif (last := more[-1] if more else self._last()) is not None and last.role == "assistant":
+            more.append(_user(GO_ON))
+        whole = SharedSequence([*self._converted, *more]) if more else self._converted
+        return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
+
+    def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        """Return the agent's ``own`` system texts with those of the prompt built last, and the digest of all."""
+        texts, known = (*own, *self._system.texts), self._joined
+        if known is None or known[0] != own or known[1] is not self._system.texts:
+            known = self._joined = (own, self._system.texts, digest_of(texts))
+        return texts, known[2]
+
+    def _last(self) -> PromptMessage | None:
+        return self._converted[-1] if self._converted else None
+
+    def _catch_up(self, messages: Messages) -> None:
+        if not messages.continues(self._seen):
+            self._begin()
+        for item in messages.since(len(self._seen)):
+            self._take(item)
+        self._seen = messages
+        self._settle()
+
+    def _take(self, item: TranscriptMessage) -> None:
+        message = item.message
+        if message.visibility != "user" and message.role == "system":
+            self._system.add(message)
+        if message.boundary is not None:
+            self._pass_boundary(item)
+            return
+        self._in_boundary = False
+        if message.visibility != "user" and message.role != "system":
+            self._show(item)
+
+    def _pass_boundary(self, item: TranscriptMessage) -> None:
+        """Show the boundary's summary, and of what came until now nothing more.
+
+        The summary is the user message of the boundary's three messages; two boundaries may stand side by side.
+        """
+        if not self._in_boundary:
+            self._summary = None
+        self._in_boundary = True
+        if item.message.role == "user":
+            self._summary = item
+        cleared = item.message.boundary == "chat_cleared"
+        self._open_window([] if cleared or self._summary is None else [self._summary])
+
+    def _show(self, item: TranscriptMessage) -> None:
+        for part in item.message.parts:
+            if isinstance(part, ToolResultPart):
+                self._results.setdefault(part.call, part)
+        self._open.append(item)
+
+    def _settle(self) -> None:
+        """Convert for good what nothing that may come can change."""
+        settled = 0
+        for item in self._open:
+            if not answered(item, self._results):
+                break
+            settled += 1
+            for converted in convert(item, self._results, self._ids):
+                self._digest.add(converted)
+                self._converted = self._converted.append(converted)
+        del self._open[:settled]
+
+    def _rest(self) -> list[PromptMessage]:
+        if not self._open:
+            return []
+        ids = self._ids.copy()
+        return [converted for item in self._open for converted in convert(item, self._results, ids)]
 
 
 def _user(text: str) -> PromptMessage:
     return PromptMessage(role="user", parts=(PromptText(text=text),))
 
 
-def window(transcript: Transcript) -> list[TranscriptMessage]:
-    """Return the messages that a prompt shows: the newest boundary's summary, and what models may read after it."""
-    items = list(transcript.messages)
-    end = next((index for index in range(len(items) - 1, -1, -1) if items[index].message.boundary is not None), None)
-    after = items if end is None else items[end + 1 :]
-    shown = [item for item in after if item.message.visibility != "user" and item.message.role != "system"]
-    if end is None or items[end].message.boundary == "chat_cleared":
-        return shown
-    # The summary is the user message of the boundary's three messages; two boundaries may stand side by side.
-    for index in range(end, -1, -1):
-        if items[index].message.boundary is None:
-            break
-        if items[index].message.role == "user":
-            return [items[index], *shown]
-    return shown
+def build_prompt(state: ChatState, *, instruction: str | None = None) -> BuiltPrompt:
+    """Build the prompt of a chat as it stands, with nothing kept of an earlier one.
 
+    Args:
+        state: The chat, with its transcript.
+        instruction: See ``Prompt.build``.
 
-def system_texts(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Return the texts of system messages in history order, then the newest workspace context.
-
-    A message with context files replaces the one before it as a whole. It goes last, so that a refreshed context
-    leaves the texts before it, and with them a provider's cached prefix, as they were.
+    Raises:
+        events.errors.TranscriptMissing: The state was loaded without its transcript.
     """
-    texts: list[str] = []
-    context: Message | None = None
-    for message in messages:
-        if message.role != "system":
-            continue
-        if any(isinstance(part, ContextFilePart) for part in message.parts):
-            context = message
-        else:
-            texts.extend(_system_parts(message))
-    if context is not None:
-        texts.extend(_system_parts(context))
-        texts.append(context_text([part for part in context.parts if isinstance(part, ContextFilePart)]))
-    return tuple(texts)
-
-
-def _system_parts(message: Message) -> list[str]:
-    texts = [text_of(part.text) for part in message.parts if isinstance(part, TextPart)]
-    return [text for text in texts if text.strip()]
-
-
-def convert(items: Iterable[TranscriptMessage]) -> list[PromptMessage]:
-    """Convert messages in order; results go where their calls are, and those without a call are left out."""
-    items = list(items)
-    results = _results(items)
-    ids = CallIds()
-    messages: list[PromptMessage] = []
-    for item in items:
-        role = item.message.role
-        if role == "user":
-            parts = [part for one in item.message.parts if (part := user_part(one)) is not None]
-            if parts:
-                messages.append(PromptMessage(role="user", parts=tuple(parts)))
-        elif role == "assistant":
-            messages.extend(_assistant(item, results, ids))
-    return messages
-
-
-def _results(items: Iterable[TranscriptMessage]) -> dict[CallKey, ToolResultPart]:
-    """Return the first result of each call, wherever it stands."""
-    found: dict[CallKey, ToolResultPart] = {}
-    for item in items:
-        for part in item.message.parts:
-            if isinstance(part, ToolResultPart):
-                found.setdefault(part.call, part)
-    return found
-
-
-def _assistant(item: TranscriptMessage, results: dict[CallKey, ToolResultPart], ids: CallIds) -> list[PromptMessage]:
-    """Convert an assistant message, and answer its calls in one tool message after it, in call order.
-
-    Calls and results of the provider itself stay within the message, and only in pairs: an interrupted one without
-    its result is left out.
-    """
-    message = item.message
-    own: list[PromptPart] = []
-    answers: list[PromptPart] = []
-    pending: dict[CallKey, tuple[str, str]] = {}
-    given: dict[CallKey, int] = {}
-    for index, part in enumerate(message.parts):
-        if isinstance(part, ToolResultPart):
-            given.setdefault(part.call, index)
-    for index, part in enumerate(message.parts):
-        if isinstance(part, ToolCallPart):
-            key = call_key(item.id, index)
-            result = results.get(key)
-            if part.runner == "provider":
-                place = given.get(key, -1)
-                if place < index or message.parts[place] is not result:
-                    continue  # it does not stand after the call in this message, where the provider put it
-                pending[key] = (ids.assign(key, part.provider_call_id), part.name)
-                own.append(call_part(part, pending[key][0]))
-            else:
-                assigned = ids.assign(key, part.provider_call_id)
-                own.append(call_part(part, assigned))
-                answers.append(result_part(result, assigned, part.name))
-        elif isinstance(part, ToolResultPart):
-            if part.call in pending:
-                own.append(result_part(part, *pending.pop(part.call)))
-        elif (converted := assistant_part(part, message.step)) is not None:
-            own.append(converted)
-    made = [PromptMessage(role="assistant", parts=tuple(own))] if own else []
-    return [*made, PromptMessage(role="tool", parts=tuple(answers))] if answers else made
+    return Prompt().build(state.need_transcript("build a prompt").messages, instruction=instruction)

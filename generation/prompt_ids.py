@@ -45,6 +45,12 @@ class CallIds:
     def __init__(self) -> None:
         self._used: set[str] = set()
 
+    def copy(self) -> CallIds:
+        """Return another one that goes on from here by itself."""
+        other = CallIds()
+        other._used = set(self._used)
+        return other
+
     def assign(self, key: CallKey, provider_call_id: str) -> str:
         """Return the id of the call ``key``, which its provider called ``provider_call_id``."""
         chosen = provider_call_id

@@ -6,6 +6,7 @@ stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,14 +14,14 @@ from msgspec import Struct
 from events.content import Json
 
 
-class PromptText(Struct, frozen=True, kw_only=True, tag="text"):
+class PromptText(Struct, frozen=True, kw_only=True, gc=False, tag="text"):
     """Text, never blank. ``metadata`` is what its provider wants back with it, tagged by who made it."""
 
     text: str
     metadata: Json = None
 
 
-class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
+class PromptReasoning(Struct, frozen=True, kw_only=True, gc=False, tag="reasoning"):
     """Reasoning to hand back.
 
     ``metadata`` is what its provider attached; ``provider`` and ``model`` say who made it.
@@ -33,7 +34,7 @@ class PromptReasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
     model: str | None = None
 
 
-class PromptCall(Struct, frozen=True, kw_only=True, tag="call"):
+class PromptCall(Struct, frozen=True, kw_only=True, gc=False, tag="call"):
     """A tool call. ``id`` is unique within the prompt; ``arguments`` is valid JSON text of an object."""
 
     id: str
@@ -43,7 +44,7 @@ class PromptCall(Struct, frozen=True, kw_only=True, tag="call"):
     provider_executed: bool = False
 
 
-class PromptResult(Struct, frozen=True, kw_only=True, tag="result"):
+class PromptResult(Struct, frozen=True, kw_only=True, gc=False, tag="result"):
     """The result of the call ``id``, as text."""
 
     id: str
@@ -54,7 +55,7 @@ class PromptResult(Struct, frozen=True, kw_only=True, tag="result"):
     provider_executed: bool = False
 
 
-class PromptFile(Struct, frozen=True, kw_only=True, tag="file"):
+class PromptFile(Struct, frozen=True, kw_only=True, gc=False, tag="file"):
     """A file: ``data`` is base64 text."""
 
     media_type: str
@@ -65,7 +66,7 @@ class PromptFile(Struct, frozen=True, kw_only=True, tag="file"):
 PromptPart: TypeAlias = PromptText | PromptReasoning | PromptCall | PromptResult | PromptFile
 
 
-class PromptMessage(Struct, frozen=True, kw_only=True):
+class PromptMessage(Struct, frozen=True, kw_only=True, gc=False):
     """One message. Results stand in ``tool`` messages, one or more after the assistant message with their calls."""
 
     role: Literal["user", "assistant", "tool"]
@@ -88,14 +89,15 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``system`` are the system texts in order. ``effort`` is the reasoning effort (none < minimal < low < medium < high
-    < xhigh < max) or None. ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps
-    the tools declared but unused.
+    ``system`` are the system texts in order. ``messages`` share their beginning with those of the chat's earlier
+    requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or None.
+    ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps the tools declared but
+    unused.
     """
 
     model: str
     system: tuple[str, ...]
-    messages: tuple[PromptMessage, ...]
+    messages: Sequence[PromptMessage]
     tools: tuple[ToolSpec, ...] = ()
     max_output: int | None = None
     effort: str | None = None

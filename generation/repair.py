@@ -28,6 +28,8 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
 def whole_text(text: str) -> tuple[str, bool]:
     """Return ``text`` with surrogate pairs joined and lone ones replaced, and whether any was replaced."""
+    if text.isascii():
+        return text, False
     joiner = DeltaJoiner()
     return joiner.push(text) + joiner.finish(), joiner.repaired
 
@@ -68,7 +70,8 @@ over a chat's calls stays within 64 bits."""
 
 def storable_usage(usage: Usage) -> Usage:
     """Return usage whose counts are neither negative nor over ``MAX_TOKENS``."""
-    if all(0 <= getattr(usage, name) <= MAX_TOKENS for name in usage.__struct_fields__):
+    counts = msgspec.structs.astuple(usage)
+    if min(counts) >= 0 and max(counts) <= MAX_TOKENS:
         return usage
     return Usage(**{name: min(max(getattr(usage, name), 0), MAX_TOKENS) for name in usage.__struct_fields__})
 

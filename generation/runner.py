@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeVar
+
+from structlog.stdlib import BoundLogger
 
 from chatstate.errors import ContentTooLarge, Refusal
 from events.control import Control, decode_control
 from events.errors import EventsError
 from events.ids import ChatId
 from events.records import ReleaseReason
-from events.reducer import fold
 from generation.actions.assistant import generate
 from generation.actions.attempt import Attempt
 from generation.actions.compaction import compact
@@ -25,18 +27,26 @@ from generation.actions.context import collect_context
 from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
-from generation.outcomes import Failed, ResultCame, Stopped, ToolsEnded
+from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
+from generation.prompt import Prompt
 from generation.runtime import Runtime
 from generation.tools.output import unrecordable
 from store.append import Plan
 from store.contract import Header
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
-from store.loading import LoadedChat, read_recorded
+from store.loading import LoadedChat, load_state
 from store.log import get_logger
 
 _log = get_logger(__name__)
+_told = logging.getLogger(__name__)
+"""What ``_log`` writes to, asked first: each event of each chat has a line."""
 _T = TypeVar("_T")
+_EFFECTS: Final[dict[str, Callable[[Attempt], Awaitable[Outcome]]]] = {
+    "generate": generate,
+    "compact": compact,
+    "context": collect_context,
+}
 _NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable)
 _UNWINDING: Final = 1.0
 """Seconds beyond the grace that an effect gets to end after it was cancelled; then it is left behind."""
@@ -57,19 +67,28 @@ class ChatRunner:
         self._loaded = loaded
         self._hold = self._hold_at(loaded.state.control.epoch if loaded is not None else 0)
         self._scope: CancelScope[Outcome] | None = None
-        self._hinted = asyncio.Event()
+        self._hinted = False
+        self._told = self._looked_at = 0
+        self._watching: asyncio.Task[None] | None = None
+        self._task: Task | None = None
         self._release: ReleaseReason | None = None
         self._lost = False
-        self._log = _log.bind(chat=chat, worker=runtime.worker)
+        self._prompt = Prompt()
+
+    @property
+    def _log(self) -> BoundLogger:
+        return _log.bind(chat=self.chat, worker=self._runtime.worker)
 
     @property
     def state(self) -> LoadedChat | None:
         """The chat as the runner knows it."""
         return self._loaded
 
-    def hint(self) -> None:
-        """Say that the chat may have changed: the runner looks."""
-        self._hinted.set()
+    def hint(self, version: int | None = None) -> None:
+        """Say that the chat may have changed: the runner looks, unless it knows the ``version`` told of by then."""
+        self._hinted = self._hinted or version is None
+        self._told = max(self._told, version or 0)
+        self._watch_if_hinted()
 
     def stop(self, reason: ReleaseReason) -> None:
         """Let the chat go as soon as what runs has ended or had its grace."""
@@ -88,6 +107,7 @@ class ChatRunner:
         if self._loaded is None and not await self._acquire():
             return None
         await self._load_transcript()
+        self._find_prompt()
         while (loaded := self._running()) is not None:
             task, outcome = await self._act(loaded)
             if self._lost:
@@ -118,12 +138,20 @@ class ChatRunner:
         loaded = self._loaded
         if loaded is None or loaded.state.transcript is not None:
             return
-        upto = loaded.state.control.version
-        events = await self._patiently(lambda: read_recorded(self._runtime.journal.store, self.chat, upto=upto))
+        state = await self._patiently(lambda: load_state(self._runtime.journal.store, loaded.header))
         if not self._lost:
             self._loaded = LoadedChat(
-                state=fold(events), header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
+                state=state, header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
             )
+
+    def _find_prompt(self) -> None:
+        """Go on with the prompt that an earlier turn left with the warm chat, or leave this one there."""
+        warm = self._runtime.journal.warm
+        kept = warm.beside(self.chat)
+        if isinstance(kept, Prompt):
+            self._prompt = kept
+        else:
+            warm.keep_beside(self.chat, self._prompt)
 
     def _hold_at(self, epoch: int) -> Hold:
         runtime = self._runtime
@@ -151,7 +179,8 @@ class ChatRunner:
             scope.cancel(Cause.SHUTDOWN)
         attempt = self._attempt(loaded, scope)
         self._runtime.parts.create(attempt.episode)
-        watcher = asyncio.create_task(self._watch(scope, task), name=f"watch {self.chat}")
+        self._task = task
+        self._watch_if_hinted()
         try:
             return task, await scope.run(self._effect(attempt, task))
         except WorkCancelled as cancelled:
@@ -160,9 +189,11 @@ class ChatRunner:
         finally:
             self._scope = None
             self._runtime.parts.close(attempt.episode)
-            watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StoreError):
-                await watcher
+            if (watching := self._watching) is not None:
+                self._watching = None
+                watching.cancel()
+                with contextlib.suppress(asyncio.CancelledError, StoreError):
+                    await watching
 
     def _attempt(self, loaded: LoadedChat, scope: CancelScope[Outcome]) -> Attempt:
         control = loaded.state.control
@@ -178,17 +209,14 @@ class ChatRunner:
             state=loaded.state,
             running=running,
             scope=scope,
+            prompt=self._prompt,
         )
 
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:
-        kinds: dict[str, Callable[[], Awaitable[Outcome]]] = {
-            "generate": lambda: generate(attempt),
-            "tools": lambda: run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome)),
-            "compact": lambda: compact(attempt),
-            "context": lambda: collect_context(attempt),
-        }
         try:
-            return await kinds[attempt.running.kind]()
+            if attempt.running.kind == "tools":
+                return await run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome))
+            return await _EFFECTS[attempt.running.kind](attempt)
         except (StoreError, Refusal):
             raise
         except Exception as error:  # noqa: BLE001 - an application's part may raise anything
@@ -196,12 +224,21 @@ class ChatRunner:
             self._log.exception("effect_failed", kind=attempt.running.kind)
             return _fault(error)
 
+    def _watch_if_hinted(self) -> None:
+        """Look at the chat where a hint came while an effect is under way: it tells of another's append."""
+        if self._scope is not None and self._task is not None and self._watching is None and self._has_news():
+            self._watching = asyncio.create_task(self._watch(self._scope, self._task), name=f"watch {self.chat}")
+
+    def _has_news(self) -> bool:
+        known = self._loaded.header.version if self._loaded is not None else 0
+        return self._hinted or self._told > max(known, self._looked_at)
+
     async def _watch(self, scope: CancelScope[Outcome], task: Task) -> None:
-        """Cancel the effect when the chat does not wait for it any more."""
-        while True:
-            await self._hinted.wait()
-            self._hinted.clear()
+        """Cancel the effect where the chat does not wait for it any more."""
+        while self._has_news():
+            told, self._hinted = self._told, False
             header = await self._patiently(lambda: self._runtime.journal.store.load_header(self.chat))
+            self._looked_at = max(self._looked_at, told)
             try:
                 cause = Cause.LEASE_LOST if header is None else self._cause(self._control(header.header), task)
             except EventsError as error:
@@ -211,6 +248,7 @@ class ChatRunner:
             if cause is not None:
                 self._lost = self._lost or cause is Cause.LEASE_LOST
                 scope.cancel(cause)
+        self._watching = None
 
     def _control(self, header: Header) -> Control:
         """Return a header's control; most hints tell of appends of this runner, whose control it has at hand."""
@@ -226,18 +264,23 @@ class ChatRunner:
             return Cause.HISTORY_CHANGED
         return Cause.USER_INTERRUPT if control.interrupting else None
 
-    async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultCame) -> None:
+    async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultsCame) -> None:
         """Append a result of an effect that goes on, unless the runner has left that effect behind."""
         if self._scope is attempt.scope:
             await self._note(task, outcome)
 
-    async def _note(self, task: Task, outcome: ResultCame) -> None:
-        """Append a result; one that cannot be stored is an error in its own place, not the end of the others."""
+    async def _note(self, task: Task, outcome: ResultsCame) -> None:
+        """Append results; one that cannot be stored is an error in its own place, not the end of the others."""
         try:
             self._loaded = await self._append(note(self._hold, task, outcome))
         except _NOT_STORABLE as error:
-            self._log.warning("result_not_storable", call=outcome.result.call, error=type(error).__name__)
-            instead = ResultCame(result=unrecordable(outcome.result, str(error)))
+            if len(outcome.results) > 1:
+                for result in outcome.results:
+                    await self._note(task, ResultsCame(results=(result,)))
+                return
+            (result,) = outcome.results
+            self._log.warning("result_not_storable", call=result.call, error=type(error).__name__)
+            instead = ResultsCame(results=(unrecordable(result, str(error)),))
             self._loaded = await self._append(note(self._hold, task, instead))
 
     async def _settle(self, task: Task | None, outcome: Outcome | None) -> None:
@@ -255,8 +298,7 @@ class ChatRunner:
 
     async def _settle_otherwise(self, task: Task | None, outcome: Outcome | None, error: Exception) -> None:
         if task is not None and isinstance(outcome, ToolsEnded) and outcome.results:
-            for result in outcome.results:
-                await self._note(task, ResultCame(result=result))
+            await self._note(task, ResultsCame(results=outcome.results))
             rest: Outcome = replace(outcome, results=())
         else:
             rest = _fault(error)
@@ -269,7 +311,7 @@ class ChatRunner:
                 self.chat, plan, identity, transcript=transcript, base=self._loaded, now=self._runtime.now
             )
         )
-        for recorded in outcome.recorded:
+        for recorded in outcome.recorded if _told.isEnabledFor(logging.INFO) else ():
             self._log.info(
                 "event_appended",
                 version=recorded.version,

@@ -13,10 +13,12 @@ from events.control import Control
 from events.ids import ChatId, CommandId, WorkerId
 from events.records import Actor, Policy
 from generation.agents import Agent
+from generation.digest import digest_of
 from generation.errors import UnknownModel
 from generation.parts import PartBuffer
 from generation.plans import Held
 from generation.policy import policy_digest, policy_of
+from generation.prompt_types import ToolSpec
 from generation.providers.contract import Provider
 from store.append import CommandIdentity, Journal
 from store.contract import WorkerNote
@@ -56,6 +58,16 @@ class WorkerSettings:
     watch_loop: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What an agent says in each request, with the digests of these sections."""
+
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    system_digest: str
+    tools_digest: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Runtime:
     """The shared parts.
@@ -88,6 +100,7 @@ class Runtime:
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
     _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
+    _declared: dict[str, Declared] = field(default_factory=dict)
 
     def lease_fresh(self) -> bool:
         """Whether the lease is in force as far as this process can know."""
@@ -104,6 +117,15 @@ class Runtime:
         if held is None or held.policy.context_revision != revision:
             held = self._policies[key] = _held(agent, control)
         return held
+
+    def declared(self, agent: Agent) -> Declared:
+        """Return what an agent of this process says in each request."""
+        known = self._declared.get(agent.name)
+        if known is None:
+            system, tools = agent.system_texts, agent.declarations()
+            known = Declared(system=system, tools=tools, system_digest=digest_of(system), tools_digest=digest_of(tools))
+            self._declared[agent.name] = known
+        return known
 
     def identity(self) -> CommandIdentity:
         """Return a fresh identity for a command of this worker."""

@@ -31,6 +31,7 @@ class Strays:
         hold_at: The worker's hold at an epoch.
         adopt: Runs a chat that this worker holds.
         guarded: Does work for one chat, so that its failure is that chat's alone.
+        released: Called when a chat was let go, which wants a worker again.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Strays:
         hold_at: Callable[[int], Hold],
         adopt: Callable[[LoadedChat], None],
         guarded: Callable[[ChatId, Awaitable[None]], Awaitable[None]],
+        released: Callable[[], None],
     ) -> None:
         self._runtime = runtime
         self._roster = roster
@@ -49,6 +51,7 @@ class Strays:
         self._hold_at = hold_at
         self._adopt = adopt
         self._guarded = guarded
+        self._released = released
         self.suspects: set[ChatId] = set()
         """Chats to look at soon."""
 
@@ -98,6 +101,7 @@ class Strays:
             self._faults.forgive(chat)
         if outcome.recorded:
             _log.warning("held_chat_without_runner", chat=chat, worker=self._runtime.worker, runner_died=died)
+            self._released()
 
     def _let_go(self, chat: ChatId, run: PlanRun, *, died: bool) -> None:
         control = run.state.control

@@ -27,6 +27,7 @@ from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from generation.strays import Strays
 from store.append import PlanRun
+from store.building import SegmentBuilder
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.loading import LoadedChat
@@ -76,8 +77,10 @@ class Worker:
             hold_at=self._hold_at,
             adopt=self.adopt,
             guarded=self._see_to,
+            released=self._acquirer.wake.set,
         )
         runtime.ready = self._faults.may_acquire
+        self._segments = SegmentBuilder(runtime.journal.store)
 
     @property
     def worker(self) -> WorkerId:
@@ -140,6 +143,7 @@ class Worker:
         try:
             for runner in self._roster.runners.values():
                 runner.lose()
+            await self._segments.stop()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
@@ -245,6 +249,7 @@ class Worker:
         await self._strays.find()
         for runner in self._roster.runners.values():
             runner.hint()
+            self._segments.offer(runner.state)
         if self.worker != self._known_as:
             self._known_as = self.worker
             self._acquirer.wake.set()
@@ -297,7 +302,7 @@ class Worker:
             self._due.add(hint.chat)
         known = runner.state
         if known is None or hint.version > known.state.control.version:
-            runner.hint()
+            runner.hint(hint.version)
 
     async def _serve(self, due: DueChat) -> None:
         await self._see_to(due.chat, self._serve_one(due))
@@ -350,6 +355,7 @@ class Worker:
         finally:
             if self._roster.runners.get(chat) is runner:
                 del self._roster.runners[chat]
+        self._segments.offer(loaded)
         if loaded is not None:
             self._faults.forgive(chat)
             self._wake_for(loaded)

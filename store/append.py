@@ -24,7 +24,7 @@ from chatstate.errors import (
     Refusal,
     TransitionNotAllowed,
 )
-from events.codec import Encoded, encode
+from events.codec import Encoded, decode_all, encode
 from events.contentlist import erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
@@ -50,9 +50,10 @@ from store.contract import (
     Store,
 )
 from store.errors import ChatExists, OutcomeUnknown
-from store.loading import LoadedChat, load_chat, read_recorded
+from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL
 from store.turns import Turn, Turns
+from store.warm import WarmChats
 
 
 class PlanRun:
@@ -102,7 +103,7 @@ class PlanRun:
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
         recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
-        self.met.append(classify(self.state.control))
+        self.met.append(decided.met)
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
@@ -138,6 +139,17 @@ class CommandIdentity(Struct, frozen=True, kw_only=True):
     fingerprint: bytes | None = None
 
 
+class _Asked(Struct, frozen=True):
+    """What ``Journal.execute`` was asked for; see there."""
+
+    chat: ChatId
+    plan: Plan
+    identity: CommandIdentity
+    transcript: bool
+    now: Callable[[], int] | None
+    estimate: Callable[[], int] | None
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """What an append did.
 
@@ -160,6 +172,7 @@ class Journal:
         salt: Gives random bytes, the salt of one event's content.
         limits: Sizes allowed.
         turns: Whose turn it is where plans of this process meet; None for lines of its own.
+        warm: Chats that this process knows; None for a cache of its own.
     """
 
     def __init__(
@@ -168,8 +181,10 @@ class Journal:
         salt: Callable[[], bytes],
         limits: Limits = DEFAULT_LIMITS,
         turns: Turns | None = None,
+        warm: WarmChats | None = None,
     ) -> None:
         self.store = store
+        self.warm = warm if warm is not None else WarmChats()
         self._turns = turns or Turns()
         self._salt = salt
         self._limits = limits
@@ -183,6 +198,7 @@ class Journal:
         transcript: bool = False,
         base: LoadedChat | None = None,
         now: Callable[[], int] | None = None,
+        estimate: Callable[[], int] | None = None,
     ) -> Outcome:
         """Run ``plan`` until it is written, refused, or found to have been written before.
 
@@ -193,6 +209,9 @@ class Journal:
             transcript: Whether the plan needs the transcript.
             base: The chat as the caller holds it, to spare the first read; it may be stale.
             now: Database time as the process estimates it; without it the clock of the read is used.
+            estimate: The same for a chat that is warm, that nobody holds and that no time is running out for: given
+                it, such a chat is not read first. What comes of it is believed only where it is written; a refusal is
+                told of what was read.
 
         Raises:
             Refusal: The machine, a fence or a limit refused; nothing was written.
@@ -200,50 +219,56 @@ class Journal:
             OutcomeUnknown: The store could not be asked whether the append took effect.
             StoreUnavailable: Nothing was written.
         """
+        asked = _Asked(chat, plan, identity, transcript, now, estimate)
         with self._turns.of(chat, patient=identity.actor.kind != "worker") as turn:
+            queued = await turn.begin()
+            if base is None and not queued and estimate is not None:
+                warm = self.warm.get(chat)
+                if warm is not None and warm.header.holder is None and warm.header.due_at is None:
+                    return await self._execute(asked, warm, turn, unread=True)
             loaded = base
-            if await turn.begin() and base is not None:
-                loaded = await self._catch_up(chat, base, transcript=transcript)
-            elif base is None:
-                loaded = await load_chat(self.store, chat, transcript=transcript)
-            return await self._execute(chat, plan, identity, loaded, turn, transcript=transcript, now=now)
+            if queued or base is None:
+                loaded = await self._current(chat, base, transcript=transcript)
+            return await self._execute(asked, loaded, turn)
 
-    async def _execute(
-        self,
-        chat: ChatId,
-        plan: Plan,
-        identity: CommandIdentity,
-        loaded: LoadedChat | None,
-        turn: Turn,
-        *,
-        transcript: bool,
-        now: Callable[[], int] | None,
-    ) -> Outcome:
+    async def _execute(self, asked: _Asked, loaded: LoadedChat | None, turn: Turn, *, unread: bool = False) -> Outcome:
+        chat, identity, transcript = asked.chat, asked.identity, asked.transcript
         while True:
-            run = PlanRun(loaded, now() if now is not None else await self._now(loaded), identity)
+            run = PlanRun(loaded, await self._now(asked, loaded, unread=unread), identity)
             try:
-                plan(run)
+                asked.plan(run)
                 append, after = await self._prepare(chat, loaded, run, identity)
             except Refusal:
+                if unread:
+                    loaded, unread = await self._current(chat, loaded, transcript=transcript), False
+                    continue
                 repeated = await self._repeated(chat, identity, transcript=transcript)
                 if repeated is not None:
                     return repeated
                 raise
-            if append is None:
+            if append is None and unread:
+                loaded, unread = await self._current(chat, loaded, transcript=transcript), False
+                continue
+            if append is None or after is None:
                 return Outcome(chat=_must(loaded, chat), recorded=())
             result = await self._append(append, identity)
             if isinstance(result, Appended):
-                return Outcome(chat=_must(after, chat), recorded=tuple(run.recorded))
+                self.warm.put(after)
+                return Outcome(chat=after, recorded=tuple(run.recorded))
             if isinstance(result, DuplicateCommand):
                 repeated = await self._repeated(chat, identity, transcript=transcript)
                 if repeated is not None:
                     return repeated
             await turn.lost()
-            before, loaded = loaded, await self._catch_up(chat, loaded, transcript=transcript)
+            before, loaded = loaded, await self._current(chat, loaded, transcript=transcript)
+            unread = False
             if before is None and loaded is None and await self.store.tombstone(chat) is not None:
                 raise ChatExists(chat)
 
-    async def _now(self, loaded: LoadedChat | None) -> int:
+    async def _now(self, asked: _Asked, loaded: LoadedChat | None, *, unread: bool) -> int:
+        clock = asked.estimate if unread else asked.now
+        if clock is not None:
+            return clock()
         return loaded.now if loaded is not None else await self.store.now()
 
     async def _append(self, append: Append, identity: CommandIdentity) -> AppendResult:
@@ -261,7 +286,7 @@ class Journal:
         found = await self.store.find_command(chat, identity.command)
         if found is None:
             return None
-        loaded = _must(await load_chat(self.store, chat, transcript=transcript), chat)
+        loaded = _must(await self.load(chat, transcript=transcript), chat)
         if found.fingerprint != identity.fingerprint:
             state = classify(loaded.state.control)
             reason = f"command id {identity.command!r} was used at version {found.first} with other content"
@@ -269,15 +294,38 @@ class Journal:
         recorded = await read_recorded(self.store, chat, after=found.first - 1, upto=found.last)
         return Outcome(chat=loaded, recorded=tuple(recorded), repeated=True)
 
-    async def _catch_up(self, chat: ChatId, loaded: LoadedChat | None, *, transcript: bool) -> LoadedChat | None:
-        """Fold what came since ``loaded``, or load anew where that is not possible."""
-        if loaded is None or loaded.state.transcript is None:
-            return await load_chat(self.store, chat, transcript=transcript)
+    async def load(self, chat: ChatId, *, transcript: bool) -> LoadedChat | None:
+        """Return the chat as it stands, or None if there is none. Of a warm chat only what came since is read."""
+        return await self._current(chat, None, transcript=transcript)
+
+    async def _current(self, chat: ChatId, known: LoadedChat | None, *, transcript: bool) -> LoadedChat | None:
+        """Return the chat as it stands, going on from what is ``known`` or warm where its log does."""
         header = await self.store.load_header(chat)
         if header is None:
+            self.warm.drop(chat)
             return None
-        news = await read_recorded(self.store, chat, after=loaded.header.version, upto=header.header.version)
-        return _refreshed(header, fold(news, loaded.state))
+        warm = self.warm.get(chat)
+        if known is None or known.state.transcript is None or (warm and warm.header.version > known.header.version):
+            known = warm or known
+        if known is not None and known.state.transcript is not None and known.header.digest == header.header.digest:
+            return _refreshed(header, known.state)
+        if not transcript:
+            return _refreshed(header, ChatState(control=decode_control(header.header.control), transcript=None))
+        state = await self._continued(known, header.header) or await load_state(self.store, header.header)
+        loaded = _refreshed(header, state)
+        self.warm.put(loaded)
+        return loaded
+
+    async def _continued(self, known: LoadedChat | None, header: Header) -> ChatState | None:
+        """Fold what came since ``known``; None where there is nothing to go on from."""
+        if known is None or known.state.transcript is None or known.header.version >= header.version:
+            return None
+        # The event at the known version comes along for its digest: it tells whether this is the same log.
+        first, *news = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        if first.digest != known.header.digest:
+            return None
+        blobs = await read_blobs(self.store, news)
+        return fold(decode_all(news, blobs=blobs), known.state)
 
     async def _prepare(
         self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, identity: CommandIdentity

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
 from events.envelope import Status, StoredEvent
-from events.errors import InvalidValue
 from events.ids import ChatId, CommandId, WorkerId
+from store.query import ChatQuery
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class Header(Struct, frozen=True, kw_only=True, gc=False):
     """The header row of a chat: control as bytes, and the columns that queries need, all derived from the fold.
 
     ``due_at``: microseconds UTC from which a pending chat may be acquired, or at which a requires_action chat expires;
@@ -65,7 +65,7 @@ class Header(Struct, frozen=True, kw_only=True):
     reader_level: int = 1
 
 
-class LoadedHeader(Struct, frozen=True, kw_only=True):
+class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
     """A header as read, with database time and whether the holder's lease lives (False without a holder)."""
 
     header: Header
@@ -106,14 +106,14 @@ class RefusalNote(Struct, frozen=True, kw_only=True):
     actor: str
 
 
-class NewEvent(Struct, frozen=True, kw_only=True):
+class NewEvent(Struct, frozen=True, kw_only=True, gc=False):
     """An event to append. ``fingerprint`` identifies the command's content; only the event at index 0 carries one."""
 
     stored: StoredEvent
     fingerprint: bytes | None = None
 
 
-class Append(Struct, frozen=True, kw_only=True):
+class Append(Struct, frozen=True, kw_only=True, gc=False):
     """One atomic write to one chat.
 
     ``header`` is the row after the events. ``blobs`` maps SHA-256 (hex) to bytes: every blob that the events refer to.
@@ -234,7 +234,7 @@ FEED_START: Final = FeedPosition(0, 0)
 """Before the first event."""
 
 
-class FeedEvent(Struct, frozen=True):
+class FeedEvent(Struct, frozen=True, gc=False):
     """An event of some chat, and its place in the feed."""
 
     position: FeedPosition
@@ -242,52 +242,12 @@ class FeedEvent(Struct, frozen=True):
     stored: StoredEvent
 
 
-class Hint(Struct, frozen=True):
+class Hint(Struct, frozen=True, gc=False):
     """A chat changed: re-read it if ``version`` is newer than what you know. ``due``: it may want a worker now."""
 
     chat: ChatId
     version: int
     due: bool
-
-
-class ChatQuery(Struct, frozen=True, kw_only=True):
-    """Which chats to list, newest ``listed_at`` first, then by id.
-
-    ``before`` is the (listed_at, chat) of the last row seen.
-    """
-
-    owner: str | None = None
-    agent: str | None = None
-    statuses: tuple[Status, ...] | None = None
-    archived: bool | None = None
-    labels: Mapping[str, str] = {}
-    before: tuple[int, ChatId] | None = None
-    limit: int = 50
-
-    def __post_init__(self) -> None:
-        """Refuse a query that no chat could match.
-
-        Raises:
-            InvalidValue: A status that does not exist, a negative limit, or something of another type.
-        """
-        for field in ("owner", "agent"):
-            _check_field(field, "a text or None", isinstance(getattr(self, field), str | None))
-        _check_field("archived", "True, False or None", isinstance(self.archived, bool | None))
-        for status in () if self.statuses is None else self.statuses:
-            _check_field("statuses", f"among {', '.join(get_args(Status))}", status in get_args(Status))
-        _check_field("labels", "a mapping of texts", isinstance(self.labels, Mapping))
-        texts = (text for pair in self.labels.items() for text in pair)
-        _check_field("labels", "a mapping of texts", all(isinstance(text, str) for text in texts))
-        _check_field("limit", "a number from 0 on", type(self.limit) is int and 0 <= self.limit < 2**63)
-        if self.before is not None:
-            seen = tuple(self.before)
-            fits = len(seen) == 2 and type(seen[0]) is int and 0 <= seen[0] < 2**63 and isinstance(seen[1], str)
-            _check_field("before", "(listed_at, chat) of the last row seen", fits)
-
-
-def _check_field(field: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
-    if not fits:
-        raise InvalidValue(f"$.{field}", f"must be {wanted}")
 
 
 class Store(Protocol):
@@ -500,6 +460,6 @@ class Store(Protocol):
         """
         ...
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """Return a subscription to hints of all processes, from the moment it is entered."""
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Return a subscription to hints of all processes, from the moment it is entered; on request to one chat's."""
         ...

@@ -20,7 +20,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     Conflict,
     DueChat,
@@ -43,6 +42,7 @@ from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
+from store.query import ChatQuery
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
 from store.schema import READER_LEVEL
 
@@ -373,9 +373,9 @@ class MemoryStore(Reentrant):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._bus.subscribe()
+        return self._bus.subscribe(chat)
 
     def _require_open(self) -> None:
         if not self._accepting:

@@ -78,26 +78,39 @@ class Bus:
     """The subscriptions of one database in this process."""
 
     def __init__(self) -> None:
-        self._subscriptions: set[Subscription] = set()
+        self._to_all: set[Subscription] = set()
+        self._to_one: dict[ChatId, set[Subscription]] = {}
         self._lock = threading.Lock()
 
     def publish(self, hints: Iterable[Hint]) -> None:
-        """Give hints to all subscribers; never waits for one."""
+        """Give hints to all who subscribed to them; never waits for one."""
         given = tuple(hints)
         with self._lock:
-            subscriptions = tuple(self._subscriptions)
-        for subscription in subscriptions:
-            subscription.offer(given)
+            told = [(subscription, given) for subscription in self._to_all]
+            for hint in given:
+                if (subscriptions := self._to_one.get(hint.chat)) is not None:
+                    told.extend((subscription, (hint,)) for subscription in subscriptions)
+        for subscription, what in told:
+            subscription.offer(what)
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[Subscription]:
-        """Subscribe to all hints that are published while the context is entered."""
+    async def subscribe(self, chat: ChatId | None = None) -> AsyncIterator[Subscription]:
+        """Subscribe to the hints that are published while the context is entered: all, or those of one chat."""
         subscription = Subscription()
         with self._lock:
-            self._subscriptions.add(subscription)
+            (self._to_all if chat is None else self._to_one.setdefault(chat, set())).add(subscription)
         try:
             yield subscription
         finally:
             with self._lock:
-                self._subscriptions.discard(subscription)
+                self._leave(subscription, chat)
             subscription.close()
+
+    def _leave(self, subscription: Subscription, chat: ChatId | None) -> None:
+        if chat is None:
+            self._to_all.discard(subscription)
+            return
+        subscriptions = self._to_one[chat]
+        subscriptions.discard(subscription)
+        if not subscriptions:
+            del self._to_one[chat]

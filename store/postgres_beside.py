@@ -167,8 +167,9 @@ class Beside(Calls):
 
     async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
         """See :meth:`store.contract.Store.read_feed`."""
-        values = {"tx": after.tx, "position": after.position, "limit": max(limit, 0)}
-        rows = await self.read(READ_FEED, values)
+        if limit <= 0:
+            return []
+        rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
         return [FeedEvent(FeedPosition(row[0], row[1]), row[2], event_of(row[2], row[3:])) for row in rows]
 
     async def feed_end(self) -> FeedPosition:

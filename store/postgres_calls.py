@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from events.ids import ChatId
 from store import postgres_sql as sql
 from store.contract import (
     Hint,
@@ -77,15 +78,15 @@ class Calls(Reentrant):
         (row,) = await self.read(f"SELECT {CLOCK}", {})
         return int(row[0])
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._subscribe()
+        return self._subscribe(chat)
 
     @asynccontextmanager
-    async def _subscribe(self) -> AsyncIterator[Subscription]:
+    async def _subscribe(self, chat: ChatId | None) -> AsyncIterator[Subscription]:
         self.require_open()
         _, hints = self.parts()
-        async with self._bus.subscribe() as subscription:
+        async with self._bus.subscribe(chat) as subscription:
             await hints.listen(PATIENCE)
             yield subscription
 

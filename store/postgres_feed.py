@@ -23,7 +23,7 @@ WITH heads AS (
     SELECT max(position) FROM chat_events
     WHERE command_index = 0 AND tx = %(tx)s::text::xid8 AND position <= %(position)s
   ), %(position)s))
-  ORDER BY tx, position LIMIT %(limit)s
+  ORDER BY tx, position LIMIT %(limit)s + 1
 )
 SELECT e.tx{_NUMBER}, e.position, e.chat, {_EVENT}
 FROM heads h CROSS JOIN LATERAL (
@@ -35,7 +35,7 @@ FROM heads h CROSS JOIN LATERAL (
 WHERE (e.tx, e.position) > (%(tx)s::text::xid8, %(position)s)
 ORDER BY e.tx, e.position
 """
-"""The events of the next commands, and the rest of the one that the position lies in."""
+"""The events of the next commands, and the rest of the one that the position lies in, of which nothing may be left."""
 
 LINE: Final = (
     f"SELECT pg_snapshot_xmin(pg_current_snapshot()){_NUMBER}, pg_snapshot_xmax(pg_current_snapshot()){_NUMBER}"

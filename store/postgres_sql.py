@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from store.contract import Append, ChatQuery, Header, NewEvent
+from store.contract import Append, Header, NewEvent
 from store.postgres_texts import NOW, type_of, value_of
+from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
     WRITTEN_EVENT_COLUMNS,
     WRITTEN_HEADER_COLUMNS,
+    content_value,
     event_row,
     header_row,
     labels_text,
@@ -171,7 +173,7 @@ def append_values(append: Append) -> dict[str, Any]:
         values |= blob_values(append.blobs)
     if append.erased:
         values["erased_versions"] = list(append.erased)
-        values["erased_contents"] = list(append.erased.values())
+        values["erased_contents"] = [content_value(content) for content in append.erased.values()]
     return values
 
 

@@ -1,6 +1,7 @@
 """Rows of the SQL back ends: which columns in which order, and how headers and events become rows and come back.
 
-Owns the order of columns, which both back ends rely on. What one driver alone treats in its own way is left to it.
+Owns the order of columns, which both back ends rely on, and what is packed on its way. What one driver alone treats in
+its own way is left to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from events.envelope import Envelope, StoredEvent
 from events.records import Actor
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
+from store.packing import CannotUnpack, pack, unpack
 from store.rules import ready_at
 
 HEADER_COLUMNS: Final = (
@@ -32,6 +34,9 @@ EVENT_COLUMNS: Final = (
 
 WRITTEN_EVENT_COLUMNS: Final = (*EVENT_COLUMNS, "fingerprint")
 
+_SMALL_FACTS: Final = 80
+_SMALL_CONTENT: Final = 256
+"""Bytes from which facts and control, and contents, are packed: smaller ones are not worth the time."""
 
 _TEXT: Final[frozenset[type]] = frozenset({str})
 _NUMBER: Final[frozenset[type]] = frozenset({int})
@@ -52,6 +57,9 @@ _EVENT_TYPES: Final = (
     _NUMBER, _BYTES, _BYTES, _BYTES,
 )  # fmt: skip
 """What each of ``EVENT_COLUMNS`` holds."""
+
+_SEGMENT_TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES)
+"""What the fields of a segment hold."""
 
 _EVENT_SHAPES: Final = frozenset(product(*_EVENT_TYPES))
 """The same as whole rows, so that one look tells whether a row is right."""
@@ -75,7 +83,7 @@ def header_row(header: Header) -> tuple[Any, ...]:
         header.due_at,
         header.created_at,
         header.updated_at,
-        header.control,
+        pack(header.control, _SMALL_FACTS),
         header.digest,
         header.title,
         labels_text(header.labels),
@@ -114,7 +122,7 @@ def header_of(row: Sequence[Any]) -> Header:
         due_at=row[12],
         created_at=row[13],
         updated_at=row[14],
-        control=row[15],
+        control=_unpacked(row[0], None, "control", row[15]),
         digest=row[16],
         title=row[17],
         labels=_labels(row[0], row[18]),
@@ -141,9 +149,9 @@ def event_row(new: NewEvent) -> tuple[Any, ...]:
         envelope.dest,
         envelope.command,
         envelope.index,
-        stored.facts,
+        pack(stored.facts, _SMALL_FACTS),
         stored.digest,
-        stored.content,
+        content_value(stored.content),
         new.fingerprint,
     )
 
@@ -171,29 +179,27 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
             command=row[8],
             index=row[9],
         ),
-        facts=row[10],
+        facts=_unpacked(chat, row[0], "facts", row[10]),
         digest=row[11],
-        content=row[12],
+        content=_unpacked(chat, row[0], "content", row[12]),
     )
+
+
+def content_value(content: bytes) -> bytes:
+    """Return the value of an event's ``content`` column."""
+    return pack(content, _SMALL_CONTENT)
+
+
+def _unpacked(chat: str, version: int | None, column: str, data: bytes) -> bytes:
+    try:
+        return unpack(data)
+    except CannotUnpack as error:
+        raise MalformedRow(chat, version, f"column {column}: {error}") from None
 
 
 def partial_of(row: Sequence[Any]) -> PartialChunk:
     """Return the chunk of a row: chat, epoch, history_version, attempt, n, data."""
     return PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=bytes(row[5]))
-
-
-def segment_of(row: Sequence[Any]) -> Segment:
-    """Return the segment of a row: chat, first and last version, start, count, schema, digest, data."""
-    return Segment(
-        chat=row[0],
-        first_version=row[1],
-        last_version=row[2],
-        start=row[3],
-        count=row[4],
-        schema=row[5],
-        digest=bytes(row[6]),
-        data=bytes(row[7]),
-    )
 
 
 def note_bytes(note: WorkerNote | RefusalNote | None) -> bytes | None:
@@ -219,6 +225,28 @@ def refusal_note(data: bytes) -> RefusalNote | None:
 
 _WORKER_NOTES: Final = msgspec.json.Decoder(WorkerNote)
 _REFUSAL_NOTES: Final = msgspec.json.Decoder(RefusalNote)
+
+
+def segment_of(row: Sequence[Any]) -> Segment:
+    """Return the segment whose fields, in their order, are the values of ``row``.
+
+    Raises:
+        MalformedRow: A value is of another type than was written.
+    """
+    for column, types, value in zip(Segment.__struct_fields__, _SEGMENT_TYPES, row, strict=True):
+        if type(value) not in types:
+            version = row[2] if type(row[2]) is int else None
+            raise MalformedRow(str(row[0]), version, f"a segment: {_wrong(column, types, value)}")
+    return Segment(
+        chat=row[0],
+        first_version=row[1],
+        last_version=row[2],
+        start=row[3],
+        count=row[4],
+        schema=row[5],
+        digest=row[6],
+        data=row[7],
+    )
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

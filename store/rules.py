@@ -74,6 +74,11 @@ def ready_at(header: Header) -> int | None:
     return header.due_at if header.status == "requires_action" else None
 
 
+def is_settled(header: Header) -> bool:
+    """Whether no worker owes the chat anything: it waits, failed, asks its client, or is not this store's to run."""
+    return header.foreign or header.status not in ("pending", "running")
+
+
 def hint_of(header: Header, now: int) -> Hint:
     """Return the hint that follows the commit of ``header``; ``now`` is about the time of the commit."""
     due = header.status == "pending" and not header.foreign and (header.due_at is None or header.due_at <= now)

@@ -1,21 +1,18 @@
 """Chats in a SQLite file: the embedded default.
 
-Owns the two threads with a connection each (one writes, one reads), opening and setting up the file, and hints: those
-of this process at once, those of other processes by polling ``PRAGMA data_version``. What is said to SQLite is in
-``store.sqlite_sql``. Other processes of the machine may use the same file. Database time is the machine's clock.
+Owns the store as its callers see it. The two threads with a connection each (one writes, one reads) are in
+``store.sqlite_lane``, what is said to SQLite in ``store.sqlite_sql``, ``store.sqlite_writes`` and their neighbours,
+hints of other processes in ``store.sqlite_hints``. Other processes of the machine may use the same file. Database time
+is the machine's clock.
 """
 
-import asyncio
-import math
-import os
 import sqlite3
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Final
 from weakref import WeakValueDictionary
 
 from events.envelope import StoredEvent
@@ -28,7 +25,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     DueChat,
     FeedEvent,
@@ -44,23 +40,19 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
-from store.errors import StoreUnavailable, Unstorable
+from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
-from store.log import get_logger
 from store.notify import Bus, Subscription
+from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of
-from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
-from store.shield import outcome
+from store.schema import READER_LEVEL
 from store.sqlite_due import find_due
-from store.sqlite_feed import changed_since, feed_end, last_position, read_feed
-from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
-from store.urls import SqliteUrl, parse_sqlite
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-_log = get_logger("chatfold.store")
+from store.sqlite_feed import feed_end, read_feed
+from store.sqlite_file import Place, open_for_reading, open_for_writing
+from store.sqlite_hints import Poller
+from store.sqlite_lane import ReadLane, WriteLane
+from store.urls import parse_sqlite
 
 _PAGE: Final = 500
 """Blobs deleted at once: appends wait for no more."""
@@ -73,78 +65,6 @@ def _bus_of(path: Path) -> Bus:
     """Return the bus that all stores of this process share for one file."""
     with _buses_lock:
         return _buses.setdefault(path.resolve(), Bus())
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turn the driver's errors into the store's, which name the file."""
-    try:
-        yield
-    except (UnicodeEncodeError, OverflowError, sqlite3.DataError) as error:
-        raise Unstorable(str(error)) from error
-    except sqlite3.Error as error:
-        raise StoreUnavailable(said_of(path, error)) from error
-
-
-class _Lane:
-    """One thread with one connection; work is done in the order it was given.
-
-    Args:
-        name: What its thread is called.
-        path: The file.
-        probe: A statement that another process's lock holds up whenever it holds up this lane's work.
-        connect: Opens the connection.
-    """
-
-    def __init__(self, name: str, path: Path, probe: str, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._path = path
-        self._probe = probe
-        self._connect = connect
-        self._connection: sqlite3.Connection | None = None
-        self._told = -math.inf
-        self.setting_up = False
-
-    def run(
-        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> asyncio.Future[T]:
-        """Give work to the thread."""
-
-        def job() -> T:
-            with _translated(self._path):
-                if self._connection is None:
-                    self._connection = self._connect()
-                return work(self._connection, *args, **kwargs)
-
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._pool, job)
-        watch = loop.call_later(PATIENCE, self._look_for_lock)
-        done.add_done_callback(lambda _: watch.cancel())
-        return done
-
-    def _look_for_lock(self) -> None:
-        """Tell, once for a while, where work waits for a lock that another connection holds."""
-        if time.monotonic() - self._told < TELL_AGAIN or self._has_lock():
-            return
-        # Asked again after the look: the lock that was seen may have been the one that came to us meanwhile.
-        if is_locked(self._path, self._probe) and not self._has_lock():
-            self._told = time.monotonic()
-            tell_locked(self._path)
-
-    def _has_lock(self) -> bool:
-        if self._connection is None:
-            return self.setting_up
-        return self._connection.in_transaction
-
-    async def close(self) -> None:
-        """Wait for the work under way, close the connection and end the thread."""
-
-        def job() -> None:
-            if self._connection is not None:
-                self._connection.close()
-
-        await outcome(asyncio.get_running_loop().run_in_executor(self._pool, job))
-        self._pool.shutdown()
 
 
 class SqliteStore(Reentrant):
@@ -162,44 +82,42 @@ class SqliteStore(Reentrant):
         super().__init__()
         self._settings = parse_sqlite(url)
         self._clock = clock
-        self._lanes: tuple[_Lane, _Lane] | None = None
-        self._poller: asyncio.Task[None] | None = None
+        self._lanes: tuple[WriteLane, ReadLane] | None = None
+        self._poller: Poller | None = None
         self._bus = Bus()
-        self._file: tuple[Path, os.stat_result] | None = None
+        self._place: Place | None = None
         self.write_level = READER_LEVEL
 
     async def raise_write_level(self, level: int) -> int:
         """See :meth:`store.contract.Store.raise_write_level`."""
-        return await outcome(self._writer.run(writes.raise_write_level, level))
+        return await self._writer.write(lambda connection: writes.raise_write_level(connection, level))
 
     async def _open(self) -> None:
         settings = self._settings
         self._bus = _bus_of(settings.path)
-        lanes = (
-            _Lane("chatfold-write", settings.path, "BEGIN IMMEDIATE", lambda: _open_for_writing(settings, lanes[0])),
-            _Lane(
-                "chatfold-read",
-                settings.path,
-                "SELECT count(*) FROM sqlite_master",
-                lambda: _open_for_reading(settings),
-            ),
+        writer = WriteLane(
+            settings.path,
+            lambda: open_for_writing(settings, writer.set_up),
+            self._bus,
+            hint_of=lambda append: hint_of(append.header, self._clock()),
+            check=self._check_place,
         )
+        lanes = (writer, ReadLane(settings.path, lambda: open_for_reading(settings)))
         try:
             for lane in lanes:
-                await outcome(lane.run(sql.data_version))
-            self.write_level = await outcome(lanes[0].run(sql.write_level))
+                await lane.run(sql.data_version)
+            self.write_level = await writer.run(sql.write_level)
         except BaseException:
             for lane in lanes:
                 await lane.close()
             raise
-        path = settings.path.resolve()
-        self._file = (path, path.stat())
+        self._place = Place(settings.path)
+        self._poller = Poller(settings, self._clock, self._bus, lanes)
         self._lanes = lanes
 
     async def _close(self) -> None:
         if self._poller is not None:
-            self._poller.cancel()
-            await asyncio.wait([self._poller])
+            await self._poller.stop()
             self._poller = None
         lanes, self._lanes = self._lanes, None
         for lane in lanes or ():
@@ -228,28 +146,14 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.append`."""
         writer = self._writer
         check_append(append)
-
-        def write(connection: sqlite3.Connection) -> AppendResult:
-            self._require_file()
-            result = writes.append(connection, append)
-            if isinstance(result, Appended):
-                self._publish(append.header)
-            return result
-
-        return await outcome(writer.run(write))
+        return await writer.append(append)
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
         """See :meth:`store.contract.Store.import_chat`."""
         writer = self._writer
         check_import(header, events)
-
-        def write(connection: sqlite3.Connection) -> bool:
-            written = writes.import_chat(connection, header, events, blobs)
-            if written:
-                self._publish(header)
-            return written
-
-        return await outcome(writer.run(write))
+        made = Append(chat=header.chat, expected_version=0, header=header, events=tuple(events), blobs=blobs)
+        return isinstance(await writer.append(made), Appended)
 
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
         """See :meth:`store.contract.Store.find_command`."""
@@ -269,14 +173,10 @@ class SqliteStore(Reentrant):
 
     async def delete(self, chat: ChatId, expected_version: int) -> bool:
         """See :meth:`store.contract.Store.delete`."""
-
-        def work(connection: sqlite3.Connection) -> bool:
-            deleted = writes.delete(connection, chat, expected_version, self._clock())
-            if deleted:
-                self._bus.publish([Hint(chat, expected_version + 1, due=False)])
-            return deleted
-
-        return await outcome(self._writer.run(work))
+        gone = Hint(chat, expected_version + 1, due=False)
+        return await self._writer.write(
+            lambda connection: writes.delete(connection, chat, expected_version, self._clock()), hint=gone
+        )
 
     async def tombstone(self, chat: ChatId) -> bytes | None:
         """See :meth:`store.contract.Store.tombstone`."""
@@ -287,17 +187,19 @@ class SqliteStore(Reentrant):
     ) -> Heartbeat:
         """See :meth:`store.contract.Store.heartbeat`."""
 
-        def beat(connection: sqlite3.Connection) -> Heartbeat:
-            self._require_file()
-            answer, old_expiry = writes.heartbeat(connection, worker, lease_us, self._clock(), start=start, note=note)
-            after = self._clock()
-            if answer.renewed and after >= old_expiry:
-                # The commit came after the old lease's end: who saw it stale then must stay right.
-                writes.expire(connection, worker, after)
-                return Heartbeat(after, renewed=False, peers=sql.peers(connection, after))
-            return answer
+        def beat(connection: sqlite3.Connection) -> tuple[Heartbeat, int]:
+            return writes.heartbeat(connection, worker, lease_us, self._clock(), start=start, note=note)
 
-        return await outcome(self._writer.run(beat))
+        def judge(connection: sqlite3.Connection, beaten: tuple[Heartbeat, int]) -> tuple[Heartbeat, int]:
+            answer, old_expiry = beaten
+            if not answer.renewed or (after := self._clock()) < old_expiry:
+                return beaten
+            # The commit came after the old lease's end: who saw it stale then must stay right.
+            with writes.transaction(connection):
+                writes.expire(connection, worker, after)
+            return Heartbeat(after, renewed=False, peers=sql.peers(connection, after)), old_expiry
+
+        return (await self._writer.write(beat, judge))[0]
 
     async def list_workers(self) -> Sequence[LivingWorker]:
         """See :meth:`store.contract.Store.list_workers`."""
@@ -305,7 +207,7 @@ class SqliteStore(Reentrant):
 
     async def note_refusals(self, notes: Sequence[RefusalNote]) -> None:
         """See :meth:`store.contract.Store.note_refusals`."""
-        await outcome(self._writer.run(writes.note_refusals, notes))
+        await self._writer.write(lambda connection: writes.note_refusals(connection, notes))
 
     async def last_refusal(self, chat: ChatId) -> RefusalNote | None:
         """See :meth:`store.contract.Store.last_refusal`."""
@@ -313,7 +215,7 @@ class SqliteStore(Reentrant):
 
     async def forget_worker(self, worker: WorkerId) -> None:
         """See :meth:`store.contract.Store.forget_worker`."""
-        await outcome(self._writer.run(writes.expire, worker, self._clock()))
+        await self._writer.write(lambda connection: writes.expire(connection, worker, self._clock()))
 
     async def held_by(self, worker: WorkerId) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.held_by`."""
@@ -327,7 +229,7 @@ class SqliteStore(Reentrant):
 
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
         """See :meth:`store.contract.Store.write_partials`."""
-        await outcome(self._writer.run(writes.write_partials, chunks))
+        await self._writer.write(lambda connection: writes.write_partials(connection, chunks))
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""
@@ -339,28 +241,22 @@ class SqliteStore(Reentrant):
 
     async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
         """See :meth:`store.contract.Store.write_segment`."""
-        return await outcome(self._writer.run(writes.write_segment, segment, replaces))
+        return await self._writer.write(lambda connection: writes.write_segment(connection, segment, replaces))
 
     async def drop_segments(self, chat: ChatId) -> None:
         """See :meth:`store.contract.Store.drop_segments`."""
-        await outcome(self._writer.run(writes.drop_segments, chat))
+        await self._writer.write(lambda connection: writes.drop_segments(connection, chat))
 
     async def rebuild_header(self, header: Header) -> bool:
         """See :meth:`store.contract.Store.rebuild_header`."""
-
-        def work(connection: sqlite3.Connection) -> bool:
-            written = writes.rebuild_header(connection, header)
-            if written:
-                self._publish(header)
-            return written
-
-        return await outcome(self._writer.run(work))
+        hint = hint_of(header, self._clock())
+        return await self._writer.write(lambda connection: writes.rebuild_header(connection, header), hint=hint)
 
     async def collect_blobs(self) -> int:
         """See :meth:`store.contract.Store.collect_blobs`."""
         collected = 0
         while unused := await self._reader.run(sql.unused_blobs, _PAGE):
-            collected += await outcome(self._writer.run(writes.drop_unused, unused))
+            collected += await self._writer.write(partial(writes.drop_unused, digests=unused))
         return collected
 
     async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
@@ -375,110 +271,31 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[Subscription]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[Subscription]:
         """See :meth:`store.contract.Store.hints`."""
-        return self._subscribe()
+        return self._subscribe(chat)
 
     @asynccontextmanager
-    async def _subscribe(self) -> AsyncIterator[Subscription]:
-        writer = self._writer
-        async with self._bus.subscribe() as subscription:
-            if self._poller is None:
-                seen = await writer.run(lambda connection: (sql.data_version(connection), last_position(connection)))
-                if self._poller is None:
-                    self._poller = asyncio.create_task(self._poll(writer, *seen), name="chatfold-sqlite-poll")
+    async def _subscribe(self, chat: ChatId | None) -> AsyncIterator[Subscription]:
+        self._require_open()
+        async with self._bus.subscribe(chat) as subscription:
+            if self._poller is not None:
+                await self._poller.start()
             yield subscription
 
-    async def _poll(self, writer: _Lane, version: int, position: int) -> None:
-        """Publish what other processes changed. The writing connection is asked: its own commits do not count there."""
-        while True:
-            await asyncio.sleep(self._settings.poll)
-            try:
-                found = await writer.run(sql.data_version)
-                if found != version:
-                    hints, position = await writer.run(changed_since, position, self._clock())
-                    version = found
-                    self._bus.publish(hints)
-            except StoreUnavailable as error:
-                _log.warning("hints_not_read", error=str(error))
+    def _check_place(self) -> None:
+        if self._place is not None:
+            self._place.check()
 
-    def _publish(self, header: Header) -> None:
-        self._bus.publish([hint_of(header, self._clock())])
-
-    def _require_file(self) -> None:
-        """Check that the file still stands at its path: SQLite would go on writing into one that was deleted.
-
-        Raises:
-            StoreUnavailable: It does not.
-        """
-        if self._file is None:
-            return
-        path, opened = self._file
-        try:
-            same = os.path.samestat(path.stat(), opened)
-        except FileNotFoundError:
-            same = False
-        if not same:
-            raise StoreUnavailable(f"{path} was deleted or replaced while it was in use; what is written would be lost")
-
-    def _require_open(self) -> tuple[_Lane, _Lane]:
+    def _require_open(self) -> tuple[WriteLane, ReadLane]:
         if self._lanes is None:
             raise StoreUnavailable("the store is not open")
         return self._lanes
 
     @property
-    def _writer(self) -> _Lane:
+    def _writer(self) -> WriteLane:
         return self._require_open()[0]
 
     @property
-    def _reader(self) -> _Lane:
+    def _reader(self) -> ReadLane:
         return self._require_open()[1]
-
-
-def _connect(settings: SqliteUrl) -> sqlite3.Connection:
-    connection = sqlite3.connect(settings.path, timeout=settings.busy_timeout, isolation_level=None)
-    connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
-    return connection
-
-
-def _open_for_writing(settings: SqliteUrl, lane: _Lane) -> sqlite3.Connection:
-    connection = _connect(settings)
-    try:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = oldest = None
-        if VERSION_TABLE in tables:
-            row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if "schema_levels" in tables:
-            (oldest,) = connection.execute("SELECT oldest FROM schema_levels").fetchone()
-        if needs_setup(settings.url, None if row is None else row[0], empty=not tables, oldest=oldest):
-            lane.setting_up = True  # the lock that may be seen now is ours
-            from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life
-
-            migrate(settings.url)
-        _enter_wal(connection, settings.busy_timeout)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _open_for_reading(settings: SqliteUrl) -> sqlite3.Connection:
-    connection = _connect(settings)
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-def _enter_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Switch to a write-ahead log. SQLite does not wait for a lock here when two processes switch at once, so we do."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            if mode != "wal":
-                raise StoreUnavailable(f"SQLite cannot keep a write-ahead log here (journal mode {mode})")
-            return

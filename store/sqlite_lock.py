@@ -1,4 +1,4 @@
-"""Another process's lock on a SQLite file: finding it, and saying what is waited for.
+"""What stands in the way of a SQLite file: another process's lock, found and told, and what to do about other errors.
 
 Owns the words. SQLite itself waits, in C and without a sound; who waits asks here after a while.
 """
@@ -15,6 +15,14 @@ PATIENCE: Final = 1.0
 
 TELL_AGAIN: Final = 30.0
 """Seconds after which a lock that holds up work is told again."""
+
+_REMEDIES: Final[dict[int | None, str]] = {
+    sqlite3.SQLITE_FULL: "nothing was written; free space on its disk, and writing goes on",
+    sqlite3.SQLITE_READONLY: "nothing was written; let this user write to the file and to its folder",
+    sqlite3.SQLITE_CANTOPEN: "the folder must be there, and this user must be able to write to it",
+    sqlite3.SQLITE_IOERR: "look at the disk; `chatfold verify --all` tells whether the chats are sound",
+}
+"""What to do about what SQLite says."""
 
 _log = get_logger("chatfold.store")
 
@@ -41,10 +49,11 @@ def tell_locked(path: Path) -> None:
 
 
 def said_of(path: Path, error: sqlite3.Error) -> str:
-    """Return what to say of a driver's error: which file, and who may look into a lock."""
+    """Return what to say of a driver's error: which file, and what to do or where to look."""
     if _is_busy(error):
         return f"{path}: database is locked by another process; `{_look(path)}` shows which have it open"
-    return f"{path}: {error}"
+    remedy = _REMEDIES.get(_code(error))
+    return f"{path}: {error}" if remedy is None else f"{path}: {error}; {remedy}"
 
 
 def _look(path: Path) -> str:
@@ -52,5 +61,9 @@ def _look(path: Path) -> str:
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
+    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _code(error: sqlite3.Error) -> int | None:
     code: int | None = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    return None if code is None else code & 0xFF

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from events.envelope import StoredEvent
 from store.contract import (
-    ChatQuery,
     CommandRecord,
     Header,
     LivingWorker,
@@ -23,13 +22,16 @@ from store.contract import (
     Segment,
 )
 from store.errors import MalformedRow
+from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
     event_of,
     header_of,
     labels_text,
+    partial_of,
     refusal_note,
+    segment_of,
     worker_note,
 )
 
@@ -131,7 +133,7 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
         f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY listed_at DESC, chat LIMIT ?",
         (*values, max(query.limit, 0)),
     )
-    return [header_of(row) for row in rows]
+    return [header_of(row) for row in rows.fetchall()]
 
 
 def list_ids(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Any]:
@@ -188,28 +190,14 @@ def peers(connection: sqlite3.Connection, now: int) -> tuple[Any, ...]:
 
 def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChunk]:
     """Read what is kept of answers under way."""
-    return [
-        PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=row[5])
-        for row in connection.execute(PARTIALS, (chat,))
-    ]
+    return [partial_of(row) for row in connection.execute(PARTIALS, (chat,))]
 
 
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
     """Read the segments of a chat by their last version."""
-    rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,))
-    return [
-        Segment(
-            chat=row[0],
-            first_version=row[1],
-            last_version=row[2],
-            start=row[3],
-            count=row[4],
-            schema=row[5],
-            digest=row[6],
-            data=row[7],
-        )
-        for row in rows
-    ]
+    # All at once: a row that cannot be read must not leave the statement open, and this connection in the past.
+    rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,)).fetchall()
+    return [segment_of(row) for row in rows]
 
 
 def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:

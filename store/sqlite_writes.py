@@ -1,32 +1,20 @@
-"""What the SQLite back end writes: statements, and functions that run them on the writing connection.
+"""What the SQLite back end writes: statements, and functions that run them within a transaction.
 
-Everything here is synchronous and runs on the store's writing thread. Reading is in ``store.sqlite_sql``.
+Everything here is synchronous and runs on the store's writing thread. How appends share a transaction is in
+``store.sqlite_batch``; reading is in ``store.sqlite_sql``.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from store.contract import (
-    Append,
-    Appended,
-    AppendResult,
-    Conflict,
-    DuplicateCommand,
-    Header,
-    Heartbeat,
-    NewEvent,
-    PartialChunk,
-    RefusalNote,
-    Segment,
-    WorkerNote,
-)
+from store.contract import Header, Heartbeat, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import OutcomeUnknown
-from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, event_row, header_row, note_bytes
-from store.rules import ERASES, new_commands
+from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, header_row, note_bytes
+from store.rules import ERASES
 from store.sqlite_feed import last_position
-from store.sqlite_sql import FIND_START, peers, write_level
+from store.sqlite_sql import peers, write_level
 
 INSERT_HEADER: Final = (
     f"INSERT INTO chats ({', '.join(WRITTEN_HEADER_COLUMNS)}) VALUES ({', '.join('?' * len(WRITTEN_HEADER_COLUMNS))})"
@@ -63,7 +51,6 @@ INSERT INTO segments (chat, first_version, last_version, start, count, schema_nu
 VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 BURY: Final = "INSERT INTO tombstones (chat, version, digest, deleted_at, position) VALUES (?, ?, ?, ?, ?)"
-
 NOTE_REFUSAL: Final = """
 INSERT INTO refusals (chat, at, data) SELECT chat, ?, ? FROM chats WHERE chat = ?
 ON CONFLICT (chat) DO UPDATE SET at = excluded.at, data = excluded.data WHERE refusals.at <= excluded.at
@@ -94,81 +81,31 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise OutcomeUnknown(f"the commit failed: {error}") from error
 
 
-def append(connection: sqlite3.Connection, new: Append) -> AppendResult:
-    """Write an append, or say why not."""
-    with transaction(connection):
-        starts = [connection.execute(FIND_START, (new.chat, name)).fetchone() for name in new_commands(new.events)]
-        if any(starts):
-            return DuplicateCommand(*min(start for start in starts if start is not None))
-        version = _version(connection, new.chat, creates=new.expected_version == 0)
-        if version != new.expected_version:
-            return Conflict(version)
-        if version == 0:
-            connection.execute(INSERT_HEADER, header_row(new.header))
-        else:
-            connection.execute(UPDATE_HEADER, (*header_row(new.header), new.chat))
-        _insert(connection, new.chat, new.events, new.blobs)
-        _clear(connection, new)
-    return Appended()
-
-
-def _clear(connection: sqlite3.Connection, new: Append) -> None:
-    """Erase and delete what an append says is over."""
-    if new.erased:
-        connection.executemany(ERASE, [(content, new.chat, version) for version, content in new.erased.items()])
-        connection.execute(DROP_SEGMENTS, (new.chat,))
-    if new.unused_blobs:
-        _release(connection, new.chat, new.unused_blobs)
-    if new.drop_partials:
-        connection.execute(DROP_PARTIALS, (new.chat,))
-
-
-def _release(connection: sqlite3.Connection, chat: str, digests: Iterable[str]) -> None:
+def release(connection: sqlite3.Connection, chat: str, digests: Iterable[str]) -> None:
     """Note that a chat uses blobs no more, and delete those that nobody uses."""
     for digest in digests:
         connection.execute(DROP_USE, (chat, digest))
         connection.execute(DROP_UNUSED, (digest, digest))
 
 
-def import_chat(
-    connection: sqlite3.Connection, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]
-) -> bool:
-    """Write a whole log, unless the chat exists or existed."""
-    with transaction(connection):
-        if _version(connection, header.chat, creates=True):
-            return False
-        connection.execute(INSERT_HEADER, header_row(header))
-        _insert(connection, header.chat, events, blobs)
-    return True
-
-
-def _version(connection: sqlite3.Connection, chat: str, *, creates: bool) -> int:
+def version_of(connection: sqlite3.Connection, chat: str, *, creates: bool) -> int:
+    """Read the version of a chat, 0 without one; who creates is told that of a deleted chat too."""
     row = connection.execute(LAST_VERSION, (chat,)).fetchone()
     if row is None and creates:
         row = connection.execute("SELECT version FROM tombstones WHERE chat = ?", (chat,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def _insert(connection: sqlite3.Connection, chat: str, events: Iterable[NewEvent], blobs: Mapping[str, bytes]) -> None:
-    first = last_position(connection) + 1
-    rows = [(*event_row(event), chat, first, position) for position, event in enumerate(events, first)]
-    connection.executemany(INSERT_EVENT, rows)
-    if blobs:
-        connection.executemany(INSERT_BLOB, blobs.items())
-        connection.executemany(INSERT_USE, [(chat, digest) for digest in blobs])
-
-
 def delete(connection: sqlite3.Connection, chat: str, expected_version: int, now: int) -> bool:
     """Delete a chat's rows and leave a tombstone."""
-    with transaction(connection):
-        row = connection.execute("SELECT digest FROM chats WHERE chat = ? AND version = ?", (chat, expected_version))
-        if (header := row.fetchone()) is None:
-            return False
-        position = last_position(connection) + 1
-        _release(connection, chat, [digest for (digest,) in connection.execute(USES, (chat,)).fetchall()])
-        for table in ("chats", "chat_events", "segments", "chat_partials", "refusals"):
-            connection.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
-        connection.execute(BURY, (chat, expected_version, header[0], now, position))
+    row = connection.execute("SELECT digest FROM chats WHERE chat = ? AND version = ?", (chat, expected_version))
+    if (header := row.fetchone()) is None:
+        return False
+    position = last_position(connection) + 1
+    release(connection, chat, [digest for (digest,) in connection.execute(USES, (chat,)).fetchall()])
+    for table in ("chats", "chat_events", "segments", "chat_partials", "refusals"):
+        connection.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
+    connection.execute(BURY, (chat, expected_version, header[0], now, position))
     return True
 
 
@@ -176,74 +113,65 @@ def heartbeat(
     connection: sqlite3.Connection, worker: str, lease_us: int, now: int, *, start: bool, note: WorkerNote | None
 ) -> tuple[Heartbeat, int]:
     """Renew a lease; also return when the lease that was renewed would have expired."""
-    with transaction(connection):
-        row = connection.execute("SELECT expires_at FROM workers WHERE worker = ?", (worker,)).fetchone()
-        renewed = connection.execute(RENEW, (now + lease_us, worker, now)).rowcount == 1
-        if start:
-            renewed |= connection.execute(START, (worker, now + lease_us, note_bytes(note))).rowcount == 1
-            connection.execute(DROP_OLD_LEASES, (now - _WEEK,))
-        alive = peers(connection, now)
+    row = connection.execute("SELECT expires_at FROM workers WHERE worker = ?", (worker,)).fetchone()
+    renewed = connection.execute(RENEW, (now + lease_us, worker, now)).rowcount == 1
+    if start:
+        renewed |= connection.execute(START, (worker, now + lease_us, note_bytes(note))).rowcount == 1
+        connection.execute(DROP_OLD_LEASES, (now - _WEEK,))
+    alive = peers(connection, now)
     return Heartbeat(now, renewed, alive), now + lease_us if row is None else row[0]
 
 
 def expire(connection: sqlite3.Connection, worker: str, now: int) -> None:
     """End a lease at ``now``, if it does not end before."""
-    with transaction(connection):
-        connection.execute(EXPIRE, (now, worker))
+    connection.execute(EXPIRE, (now, worker))
 
 
 def note_refusals(connection: sqlite3.Connection, notes: Iterable[RefusalNote]) -> None:
     """Keep the newest refusal of each chat that is there."""
-    with transaction(connection):
-        connection.executemany(NOTE_REFUSAL, [(note.at, note_bytes(note), note.chat) for note in notes])
+    connection.executemany(NOTE_REFUSAL, [(note.at, note_bytes(note), note.chat) for note in notes])
 
 
 def raise_write_level(connection: sqlite3.Connection, level: int) -> int:
     """Raise the level at which chats are written; return the one in force."""
-    with transaction(connection):
-        connection.execute("UPDATE schema_levels SET write_level = max(write_level, ?)", (level,))
-        return write_level(connection)
+    connection.execute("UPDATE schema_levels SET write_level = max(write_level, ?)", (level,))
+    return write_level(connection)
 
 
 def write_partials(connection: sqlite3.Connection, chunks: Iterable[PartialChunk]) -> None:
     """Keep the pieces of answers whose attempt is under way."""
     rows = [(each.n, each.data, each.chat, each.epoch, each.history_version, each.attempt) for each in chunks]
-    with transaction(connection):
-        connection.executemany(INSERT_PARTIAL, rows)
+    connection.executemany(INSERT_PARTIAL, rows)
 
 
 def write_segment(connection: sqlite3.Connection, segment: Segment, replaces: Iterable[Segment]) -> bool:
     """Write a segment in place of others, unless the chat is gone or content was erased since."""
     chat, last = segment.chat, segment.last_version
-    with transaction(connection):
-        if _version(connection, chat, creates=False) < last:
-            return False
-        if connection.execute(IS_ERASED, (chat, last, ERASES)).fetchone() is not None:
-            return False
-        connection.executemany(DROP_SEGMENT, [(chat, old.first_version, old.last_version) for old in replaces])
-        shape = (segment.start, segment.count, segment.schema, segment.digest, segment.data)
-        connection.execute(INSERT_SEGMENT, (chat, segment.first_version, last, *shape))
+    if version_of(connection, chat, creates=False) < last:
+        return False
+    if connection.execute(IS_ERASED, (chat, last, ERASES)).fetchone() is not None:
+        return False
+    connection.executemany(DROP_SEGMENT, [(chat, old.first_version, old.last_version) for old in replaces])
+    shape = (segment.start, segment.count, segment.schema, segment.digest, segment.data)
+    connection.execute(INSERT_SEGMENT, (chat, segment.first_version, last, *shape))
     return True
 
 
 def drop_segments(connection: sqlite3.Connection, chat: str) -> None:
     """Delete all segments of a chat."""
-    with transaction(connection):
-        connection.execute(DROP_SEGMENTS, (chat,))
+    connection.execute(DROP_SEGMENTS, (chat,))
 
 
 def rebuild_header(connection: sqlite3.Connection, header: Header) -> bool:
     """Write a header whatever its row holds, if it fits the end of the log."""
-    with transaction(connection):
-        (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (header.chat,)).fetchone()
-        if last != header.version:
-            return False
-        if connection.execute(UPDATE_HEADER, (*header_row(header), header.chat)).rowcount == 0:
-            connection.execute(INSERT_HEADER, header_row(header))
+    (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (header.chat,)).fetchone()
+    if last != header.version:
+        return False
+    if connection.execute(UPDATE_HEADER, (*header_row(header), header.chat)).rowcount == 0:
+        connection.execute(INSERT_HEADER, header_row(header))
     return True
 
 
 def drop_unused(connection: sqlite3.Connection, digests: Iterable[str]) -> int:
     """Delete those of ``digests`` that no chat uses; return how many."""
-    with transaction(connection):
-        return connection.executemany(DROP_UNUSED, [(digest, digest) for digest in digests]).rowcount
+    return connection.executemany(DROP_UNUSED, [(digest, digest) for digest in digests]).rowcount

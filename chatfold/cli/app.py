@@ -335,6 +335,30 @@ def verify(
 
 @app.command()
 @guarded
+def repair(
+    chat: Annotated[str | None, typer.Argument(metavar="CHAT", help="A chat's id.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
+    """Make a chat's header and segments anew from its log, where they are not what the log says.
+
+    The log itself is never changed: one that was altered is refused, and the version is named. Exit code 1: something
+    could not be mended.
+
+    \b
+    Examples:
+      chatfold repair CHAT
+      chatfold repair --all
+    """
+    from chatfold.cli.repair import run_repair
+
+    run_repair(Out(), chat, everything=everything, json=json, db=db, log_level=log_level)
+
+
+@app.command()
+@guarded
 def export(
     source: ChatId,
     output: Annotated[

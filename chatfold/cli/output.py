@@ -50,7 +50,8 @@ class Channel:
             reconfigure(errors="backslashreplace")
 
     @cached_property
-    def _console(self) -> Console:
+    def console(self) -> Console:
+        """The stream for styled text."""
         from rich.console import Console
 
         return Console(file=self._stream, highlight=False)
@@ -75,7 +76,7 @@ class Channel:
             from rich.text import Text
 
             styled = Text(plain, style=style) if isinstance(text, str) else text
-            self._console.print(styled, soft_wrap=True, end=end, markup=False)
+            self.console.print(styled, soft_wrap=True, end=end, markup=False)
         else:
             self._stream.write(plain + end)
         self._stream.flush()

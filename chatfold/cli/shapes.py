@@ -187,7 +187,7 @@ class Problem(Shape, frozen=True, kw_only=True, tag="problem"):
     Attributes:
         chat: The chat's id, or the file.
         version: The event that is wrong or made it so; ``null`` for the header.
-        check: ``form``, ``digest``, ``audit``, ``header`` or ``blob``.
+        check: ``form``, ``digest``, ``audit``, ``header``, ``segment`` or ``blob``.
         problem: What is wrong.
     """
 
@@ -211,6 +211,30 @@ class Verified(Shape, frozen=True, kw_only=True, tag="verified"):
     version: int
     problems: int
     digest: str
+
+
+class RepairedLine(Shape, frozen=True, kw_only=True, tag="repaired"):
+    """What ``repair`` says of each chat.
+
+    Attributes:
+        chat: The chat's id.
+        version: Number of events; ``null`` where it was not repaired.
+        header: Columns of the header that were rewritten.
+        dropped: Segments that were dropped.
+        built: Segments that were built.
+        foreign: Whether the chat is foreign now.
+        refused: Why nothing was changed; ``null`` where it could be repaired.
+        left: Problems that repairing does not mend: ``version``, ``check``, ``problem``.
+    """
+
+    chat: str
+    version: int | None
+    header: tuple[str, ...] = ()
+    dropped: int = 0
+    built: int = 0
+    foreign: bool = False
+    refused: str | None = None
+    left: tuple[Any, ...] = ()
 
 
 class Imported(Shape, frozen=True, kw_only=True, tag="imported"):

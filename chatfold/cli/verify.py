@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import typer
 
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, is_file, load_settings
+from chatfold.cli.progress import progress
 from chatfold.cli.shapes import Problem, Verified
 from chatfold.cli.sources import file_name, read_file
+from chatfold.sweep import count_chats
 from chatfold.verification import Verdict, verify_all, verify_chat, verify_log
 from events.errors import LogFileError
 from store import open_store
@@ -33,29 +34,32 @@ def run_verify(
 
 
 async def _run(out: Out, source: str | None, *, json: bool, db: str | None, log_level: str | None) -> bool:
+    if source is None:
+        return await _run_all(out, json=json, db=db, log_level=log_level)
+    verdict = await _verdict(out, source, json=json, db=db, log_level=log_level)
+    _print(out, verdict, json=json)
+    return not verdict.findings
+
+
+async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | None) -> bool:
     checked, bad = 0, 0
-    async for verdict in _verdicts(out, source, json=json, db=db, log_level=log_level):
-        _print(out, verdict, json=json)
-        checked += 1
-        bad += bool(verdict.findings)
-    if source is None and not json:
+    async with open_store(existing_store(load_settings(db, log_level))) as store:
+        with progress(out, "verifying chats", await count_chats(store)) as advance:
+            async for verdict in verify_all(store):
+                _print(out, verdict, json=json)
+                advance()
+                checked += 1
+                bad += bool(verdict.findings)
+    if not json:
         out.note(f"{checked} chats verified, {bad} with problems")
     return not bad
 
 
-async def _verdicts(
-    out: Out, source: str | None, *, json: bool, db: str | None, log_level: str | None
-) -> AsyncIterator[Verdict]:
-    if source is not None and is_file(source):
-        yield _file(out, source, json=json)
-        return
-    settings = load_settings(db, log_level)
-    async with open_store(existing_store(settings)) as store:
-        if source is not None:
-            yield await verify_chat(store, source)
-            return
-        async for verdict in verify_all(store):
-            yield verdict
+async def _verdict(out: Out, source: str, *, json: bool, db: str | None, log_level: str | None) -> Verdict:
+    if is_file(source):
+        return _file(out, source, json=json)
+    async with open_store(existing_store(load_settings(db, log_level))) as store:
+        return await verify_chat(store, source)
 
 
 def _file(out: Out, source: str, *, json: bool) -> Verdict:

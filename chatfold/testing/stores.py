@@ -17,7 +17,6 @@ from store.contract import (
     FEED_START,
     Append,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     DueChat,
     FeedEvent,
@@ -36,6 +35,7 @@ from store.contract import (
 )
 from store.errors import OutcomeUnknown
 from store.feed import follow
+from store.query import ChatQuery
 
 __all__ = ["CallName", "CountedCall", "CountingStore", "LosingStore", "WrappedStore"]
 
@@ -305,10 +305,10 @@ class WrappedStore:
         self.before("subscribe")
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         """See :meth:`store.contract.Store.hints`."""
         self.before("hints")
-        return self.inner.hints()
+        return self.inner.hints(chat)
 
 
 class CountedCall(Struct, frozen=True):

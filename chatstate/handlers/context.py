@@ -30,7 +30,7 @@ class Ending(TypedDict, total=False):
     promoted: tuple[MessageId, ...]
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class Context(Struct, frozen=True, kw_only=True, gc=False):
     """The state a command meets.
 
     ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds UTC).

@@ -7,10 +7,10 @@ import asyncio
 from generation.actions.attempt import Attempt
 from generation.actions.streaming import ModelCall, prepare
 from generation.cancellation import Cause
+from generation.digests import digest_request
 from generation.errors import ProviderError
 from generation.outcomes import Answered, Stopped
 from generation.plans import Outcome
-from generation.prompt import build_prompt
 from generation.prompt_types import ModelRequest
 
 
@@ -21,17 +21,22 @@ async def generate(attempt: Attempt) -> Outcome:
         The answer; on an interruption what had come of it; on a failure the classified error.
     """
     model = attempt.model()
-    system, messages = build_prompt(attempt.state)
+    prompt = attempt.prompt.build(attempt.state.messages)
+    own = attempt.runtime.declared(attempt.agent)
+    system, system_digest = (
+        attempt.prompt.system_after(own.system) if prompt.system else (own.system, own.system_digest)
+    )
     request = ModelRequest(
         model=model.name,
-        system=(*attempt.agent.system_texts, *system),
-        messages=messages,
-        tools=attempt.agent.declarations(),
+        system=system,
+        messages=prompt.messages,
+        tools=own.tools,
         max_output=model.max_output,
         effort=model.effort,
         options=dict(attempt.config(model).options),
     )
-    call = prepare(attempt, model, request)
+    digests = digest_request(request, system=system_digest, tools=own.tools_digest, messages=prompt.digest)
+    call = prepare(attempt, model, request, digests)
     try:
         await call.run()
     except ProviderError as error:

@@ -15,6 +15,7 @@ from generation.models import ModelConfig
 from generation.outcomes import Failed
 from generation.parts import EpisodeKey
 from generation.plans import Outcome
+from generation.prompt import Prompt
 from generation.runtime import Runtime
 
 
@@ -30,6 +31,7 @@ class Attempt:
         state: The chat, with its transcript.
         running: The attempt.
         scope: Carries the cause where the effect is cancelled.
+        prompt: The chat's prompt, kept up from attempt to attempt.
     """
 
     runtime: Runtime
@@ -39,6 +41,7 @@ class Attempt:
     state: ChatState
     running: RunningAttempt
     scope: CancelScope[Outcome]
+    prompt: Prompt
 
     @property
     def episode(self) -> EpisodeKey:

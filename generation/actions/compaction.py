@@ -15,6 +15,7 @@ from generation.actions.attempt import Attempt
 from generation.actions.streaming import ModelCall, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
+from generation.digests import digest_request
 from generation.errors import ClassifiedError, ProviderError
 from generation.outcomes import Stopped, Summarised
 from generation.plans import Outcome
@@ -32,11 +33,11 @@ async def compact(attempt: Attempt) -> Outcome:
     model = attempt.policy.compaction_model or attempt.model()
     hint = attempt.state.need_transcript("compact").hint
     instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
-    system, messages = build_prompt(_answered(attempt.state), instruction=instruction)
+    prompt = build_prompt(_answered(attempt.state), instruction=instruction)
     request = ModelRequest(
         model=model.name,
-        system=(*attempt.agent.system_texts, *system),
-        messages=messages,
+        system=(*attempt.agent.system_texts, *prompt.system),
+        messages=prompt.messages,
         # The same tools in the same order, unused: the provider's cached prefix stays valid.
         tools=attempt.agent.declarations(),
         tool_choice_none=True,
@@ -44,7 +45,7 @@ async def compact(attempt: Attempt) -> Outcome:
         effort=model.effort,
         options=dict(attempt.config(model).options),
     )
-    call = prepare(attempt, model, request)
+    call = prepare(attempt, model, request, digest_request(request, messages=prompt.digest))
     try:
         await call.run()
         return _summary(call)

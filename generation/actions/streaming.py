@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -13,8 +12,8 @@ from events.ids import MessageId
 from events.messages import Step
 from events.records import AttemptReport, ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
+from generation.actions.silence import SilenceGuard
 from generation.assemble import Assembler
-from generation.digests import digest_request
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.live import live_parts
 from generation.outcome import require_consent, require_output
@@ -59,17 +58,17 @@ class ModelCall:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error
-        async with aclosing(self._guarded(provider.stream(self.request))) as parts:
-            async for part in parts:
-                for shown in self.assembler.add(part, runtime.now()):
-                    self._show(runtime.parts, live_parts(shown))
+        stream = provider.stream(self.request)
+        try:
+            await self._take(stream)
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
         finish = self._finish()
         require_consent(finish, self.model.provider)
         require_output(self.assembler.parts(MessageId("0.0")), finish.reason, self.model.provider)
 
     def _show(self, buffer: PartBuffer, parts: tuple[LivePart, ...]) -> None:
-        if self.attempt.running.kind != "generate":
-            return  # a summary is no answer: nobody watches it being written
         for part in parts:
             buffer.add(self.attempt.episode, part)
 
@@ -85,31 +84,26 @@ class ModelCall:
             )
         return self.assembler.finish
 
-    async def _guarded(
-        self, stream: AsyncIterator[StreamPart | UsageSoFar]
-    ) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
-        settings = self.attempt.runtime.settings
-        limit = settings.first_part_timeout
+    async def _take(self, stream: AsyncIterator[StreamPart | UsageSoFar]) -> None:
+        """Take all parts, each within its time."""
+        runtime, scope = self.attempt.runtime, self.attempt.scope
+        shown_to = runtime.parts if self.attempt.running.kind == "generate" else None
+        guard = SilenceGuard(runtime.settings.first_part_timeout)
         try:
-            while True:
-                guard = asyncio.timeout(limit)
-                try:
-                    async with guard:
-                        part = await anext(stream)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    if not guard.expired():
-                        raise
-                    raise ProviderError(self._silent(limit)) from None
-                if self.attempt.scope.cause is not None:
+            async for part in stream:
+                guard.heard(runtime.settings.silence_timeout)
+                if scope.cause is not None:
                     # The stream took the cancellation for its own matter and goes on: what came until now counts.
                     raise asyncio.CancelledError
-                yield part
-                limit = settings.silence_timeout
+                for shown in self.assembler.add(part, runtime.now()):
+                    if shown_to is not None:  # a summary is no answer: nobody watches it being written
+                        self._show(shown_to, live_parts(shown))
+        except asyncio.CancelledError:
+            if scope.cause is None and guard.expired:
+                raise ProviderError(self._silent(guard.limit)) from None
+            raise
         finally:
-            if isinstance(stream, AsyncGenerator):
-                await stream.aclose()
+            guard.end()
 
     def _silent(self, limit: float) -> ClassifiedError:
         return ClassifiedError(
@@ -120,13 +114,13 @@ class ModelCall:
         )
 
 
-def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest) -> ModelCall:
+def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:
     """Return a call that is ready to run."""
     return ModelCall(
         attempt=attempt,
         model=model,
         request=request,
-        digests=digest_request(request),
+        digests=digests,
         assembler=Assembler({tool.name: tool for tool in attempt.policy.tools}),
         started_at=attempt.runtime.now(),
     )

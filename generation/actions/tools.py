@@ -11,7 +11,7 @@ from events.parts import ToolCallPart
 from generation.actions.attempt import Attempt
 from generation.budget import result_budget
 from generation.cancellation import Cause
-from generation.outcomes import ResultCame, ToolsEnded
+from generation.outcomes import ResultsCame, ToolsEnded
 from generation.parts import LiveResult
 from generation.plans import Outcome
 from generation.tools.batch import RunningBatch, run_batch
@@ -21,12 +21,12 @@ from generation.tools.policy import ToolCall, exclusive_refusals
 from generation.tools.registry import ToolSet
 
 
-async def run_tools(attempt: Attempt, record: Callable[[ResultCame], Awaitable[None]]) -> Outcome:
+async def run_tools(attempt: Attempt, record: Callable[[ResultsCame], Awaitable[None]]) -> Outcome:
     """Run the calls that this attempt started.
 
     Args:
         attempt: The attempt.
-        record: Appends the result of a call while others still run.
+        record: Appends results of calls while others still run.
 
     Returns:
         The results that are not recorded yet: the last one, or on a cancellation those that came within the grace.
@@ -48,12 +48,16 @@ async def run_tools(attempt: Attempt, record: Callable[[ResultCame], Awaitable[N
             return outcome
 
 
-async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[ResultCame], Awaitable[None]]) -> Outcome:
-    async for result in batch:
-        _show(attempt, result)
+async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[ResultsCame], Awaitable[None]]) -> Outcome:
+    async for first in batch:
+        # What ended together is recorded together: a step may have thousands of calls.
+        results = (first, *batch.ready())
+        for result in results:
+            _show(attempt, result)
+        parts = tuple(result.part() for result in results)
         if not batch.unfinished:
-            return ToolsEnded(results=(result.part(),))
-        await _to_the_end(record(ResultCame(result=result.part())))
+            return ToolsEnded(results=parts)
+        await _to_the_end(record(ResultsCame(results=parts)))
     return ToolsEnded(results=())
 
 

@@ -16,28 +16,28 @@ from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
 
 
-class TextDelta(Struct, frozen=True, kw_only=True):
+class TextDelta(Struct, frozen=True, kw_only=True, gc=False):
     """More text of the text block ``block``. Deltas may split a surrogate pair."""
 
     block: int
     text: str
 
 
-class TextEnd(Struct, frozen=True, kw_only=True):
+class TextEnd(Struct, frozen=True, kw_only=True, gc=False):
     """A text block ended; ``metadata`` is what its provider wants back (citations, item id), if anything."""
 
     block: int
     metadata: Json = None
 
 
-class ReasoningDelta(Struct, frozen=True, kw_only=True):
+class ReasoningDelta(Struct, frozen=True, kw_only=True, gc=False):
     """More reasoning text of block ``block``."""
 
     block: int
     text: str
 
 
-class ReasoningEnd(Struct, frozen=True, kw_only=True):
+class ReasoningEnd(Struct, frozen=True, kw_only=True, gc=False):
     """A reasoning block ended.
 
     ``metadata`` (signature, encrypted content, item id) is handed back unchanged in later prompts.
@@ -48,7 +48,7 @@ class ReasoningEnd(Struct, frozen=True, kw_only=True):
     redacted: bool = False
 
 
-class CallDelta(Struct, frozen=True, kw_only=True):
+class CallDelta(Struct, frozen=True, kw_only=True, gc=False):
     """More argument text of the call in block ``block``; ``name`` and ``id`` come with its first delta."""
 
     block: int
@@ -57,7 +57,7 @@ class CallDelta(Struct, frozen=True, kw_only=True):
     id: str = ""
 
 
-class CallEnd(Struct, frozen=True, kw_only=True):
+class CallEnd(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call is whole: ``arguments`` is the JSON text as the model gave it (it may be invalid)."""
 
     block: int
@@ -68,7 +68,7 @@ class CallEnd(Struct, frozen=True, kw_only=True):
     provider_executed: bool = False
 
 
-class ProviderResult(Struct, frozen=True, kw_only=True):
+class ProviderResult(Struct, frozen=True, kw_only=True, gc=False):
     """The result of a call that the provider executed itself, in the assistant message."""
 
     block: int
@@ -78,7 +78,7 @@ class ProviderResult(Struct, frozen=True, kw_only=True):
     metadata: Json = None
 
 
-class SourceFound(Struct, frozen=True, kw_only=True):
+class SourceFound(Struct, frozen=True, kw_only=True, gc=False):
     """A source that the model or its provider cites."""
 
     block: int
@@ -87,7 +87,7 @@ class SourceFound(Struct, frozen=True, kw_only=True):
     title: str | None = None
 
 
-class Finish(Struct, frozen=True, kw_only=True):
+class Finish(Struct, frozen=True, kw_only=True, gc=False):
     """The last part of a whole stream. A stream that ends without it was cut."""
 
     reason: FinishReason
@@ -103,7 +103,7 @@ StreamPart: TypeAlias = (
 )
 
 
-class UsageSoFar(Struct, frozen=True, kw_only=True):
+class UsageSoFar(Struct, frozen=True, kw_only=True, gc=False):
     """Usage known before the end, kept when the stream is cut or interrupted.
 
     Some providers report their input first.

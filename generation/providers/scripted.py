@@ -14,7 +14,7 @@ import msgspec
 
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError, ProviderError
-from generation.prompt_types import ModelRequest, PromptCall
+from generation.prompt_types import ModelRequest, PromptCall, PromptMessage
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -27,6 +27,7 @@ from generation.providers.contract import (
     UsageSoFar,
 )
 from generation.providers.friendly import friendly
+from generation.providers.kept import KeptBeginnings
 from generation.providers.metadata import tag
 from generation.providers.script import Cut, Fail, Say, Script, Think, Turn, UseTool, Wait, turn
 from generation.providers.sdk_errors import classified, stream_closed
@@ -69,6 +70,7 @@ class ScriptedProvider:
         self._sleep: Final = sleep
         self._name: Final = name
         self.requests: Final[list[ModelRequest]] = []
+        self._said = KeptBeginnings(_Said, _Said.take)
 
     @property
     def name(self) -> str:
@@ -88,11 +90,12 @@ class ScriptedProvider:
         self.requests.append(request)
         async with classified(self._name):
             chosen = self._choose(request)
-        given = _tokens(msgspec.json.encode([request.system, request.messages, request.tools]))
+        said = self._said.of(request.messages)
+        given = _tokens(said.size + len(msgspec.json.encode([request.system, request.tools])) + 2)
         usage = chosen.usage or Usage(input=given, output=_spoken(chosen))
         response_id = f"scripted_{len(self.requests)}"
         yield UsageSoFar(usage=Usage(input=usage.input), response_id=response_id)
-        ids = _Ids(request)
+        ids = _Ids(said.calls)
         for block, step in enumerate(chosen.steps):
             match step:
                 case Wait():
@@ -143,13 +146,24 @@ class ScriptedProvider:
                 yield CallEnd(block=block, id=call_id, name=step.name, arguments=arguments)
 
 
-class _Ids:
-    """Numbers calls on from those that the request holds."""
+class _Said:
+    """What a conversation so far comes to: bytes of its messages as JSON, and the ids of its calls."""
 
-    def __init__(self, request: ModelRequest) -> None:
-        parts = [part for message in request.messages for part in message.parts]
-        self._used = {part.id for part in parts if isinstance(part, PromptCall)}
-        self._count = len(self._used)
+    def __init__(self) -> None:
+        self.size = 0
+        self.calls: set[str] = set()
+
+    def take(self, message: PromptMessage) -> None:
+        self.size += len(msgspec.json.encode(message)) + 1
+        self.calls.update(part.id for part in message.parts if isinstance(part, PromptCall))
+
+
+class _Ids:
+    """Numbers calls on from those of the conversation."""
+
+    def __init__(self, used: set[str]) -> None:
+        self._used = used
+        self._count = len(used)
 
     def next(self) -> str:
         """Return an id that no call of the conversation has."""
@@ -163,14 +177,14 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), max(1, size)))
 
 
-def _tokens(data: bytes) -> int:
-    return len(data) // 4 + 1
+def _tokens(size: int) -> int:
+    return size // 4 + 1
 
 
 def _spoken(chosen: Turn) -> int:
     texts = [step.text for step in chosen.steps if isinstance(step, Say | Think)]
     calls = [msgspec.json.encode(step.arguments) for step in chosen.steps if isinstance(step, UseTool)]
-    return _tokens("".join(texts).encode("utf-8", "replace") + b"".join(calls))
+    return _tokens(len("".join(texts).encode("utf-8", "replace")) + sum(map(len, calls)))
 
 
 def _reason(chosen: Turn) -> FinishReason:

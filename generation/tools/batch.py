@@ -59,6 +59,15 @@ class RunningBatch:
                 return result
         raise StopAsyncIteration
 
+    def ready(self) -> list[CallResult]:
+        """Return the results of calls that have ended and were not taken, without waiting for others."""
+        results = []
+        while not self._ended.empty():
+            result = self._take(self._ended.get_nowait())
+            if result is not None:
+                results.append(result)
+        return results
+
     @property
     def unfinished(self) -> tuple[CallKey, ...]:
         """Calls whose end nobody has taken yet, in call order."""

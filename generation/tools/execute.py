@@ -8,20 +8,20 @@ runner's.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from anyio import CapacityLimiter
+from structlog.stdlib import BoundLogger
 
 from events.ids import ChatId, WorkerId
 from events.reasons import REASON_TEXTS, Reason
 from generation.budget import UNKNOWN_LIMIT_BUDGET
 from generation.tools.arguments import parse_arguments
 from generation.tools.contract import ToolContext
-from generation.tools.invoke import Invocation, Reading
+from generation.tools.invoke import Ending, Invocation, Reading
 from generation.tools.output import Answer, CallResult, answer_of, error_answer, exception_answer
 from generation.tools.policy import ToolCall
 from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Outcome, Verdict, verdict_of
@@ -64,21 +64,27 @@ class RunningCall:
     def __init__(self, call: ToolCall, env: CallEnvironment) -> None:
         self.call = call
         self._env = env
-        self._cancel_flag = threading.Event()
-        self._context = ToolContext(
-            chat=env.chat,
-            call=call.key,
-            epoch=env.epoch,
-            worker=env.worker,
-            attempt=env.attempt,
-            _cancelled=self._cancel_flag,
-        )
-        self._log = _log.bind(chat=env.chat, call=call.key, tool=call.name)
+        self._ending = Ending()
         self._abandoned = False
         self._question: Invocation | None = None
         self._function: Invocation | None = None
         self._name = f"tool {call.name} {call.key}"
         self._task = asyncio.create_task(self._supervise(), name=self._name)
+
+    def _log(self) -> BoundLogger:
+        return _log.bind(chat=self._env.chat, call=self.call.key, tool=self.call.name)
+
+    def _context(self) -> ToolContext:
+        """Return what a function may know of its call."""
+        env = self._env
+        return ToolContext(
+            chat=env.chat,
+            call=self.call.key,
+            epoch=env.epoch,
+            worker=env.worker,
+            attempt=env.attempt,
+            _cancelled=self._ending.event(),
+        )
 
     @property
     def done(self) -> bool:
@@ -101,9 +107,9 @@ class RunningCall:
 
     def cancel(self) -> None:
         """Ask the call to end: an async function is cancelled, a sync one is told through its context."""
-        if self.done or self._cancel_flag.is_set():
+        if self.done or self._ending.asked():
             return
-        self._cancel_flag.set()
+        self._ending.ask()
         if self._work is not None:
             self._work.cancel()
 
@@ -133,7 +139,7 @@ class RunningCall:
         if self.done or self._abandoned:
             return
         self._abandoned = True
-        self._cancel_flag.set()
+        self._ending.ask()
         self._task.cancel()
         if self._work is not None:
             self._work.abandon()
@@ -163,20 +169,20 @@ class RunningCall:
             tool = self._env.tools.find(self.call.name)
             arguments = parse_arguments(tool, self.call.arguments)
         except CallRefused as refusal:
-            self._log.warning("call_not_reconciled", reason=str(refusal))
+            self._log().warning("call_not_reconciled", reason=str(refusal))
             return NOT_KNOWN
         if tool.reconcile is None:
-            self._log.warning("call_not_reconciled", reason="the tool cannot be asked any more")
+            self._log().warning("call_not_reconciled", reason="the tool cannot be asked any more")
             return NOT_KNOWN
         reading = Reading(
             value=lambda value: verdict_of(value, budget), error=lambda _: NOT_KNOWN, cut=lambda _: NOT_KNOWN
         )
-        ask = partial(tool.reconcile, self._context, arguments)
+        ask = partial(tool.reconcile, self._context(), arguments)
         question = self._question = self._invocation(ask, {}, reading, tool.timeout)
         outcome = await question.run()
         if outcome is not None:
             said = outcome.value if isinstance(outcome, Verdict) else "happened"
-            self._log.info("call_reconciled", said=said)
+            self._log().info("call_reconciled", said=said)
         return outcome
 
     async def _run(self) -> Outcome | None:
@@ -189,10 +195,10 @@ class RunningCall:
                 raise CallRefused(f"Tool {tool.name} is run by the client. Nothing was run.")
             arguments = parse_arguments(tool, self.call.arguments)
         except CallRefused as refusal:
-            self._log.debug("tool_call_refused", exc_info=refusal.__cause__)
+            self._log().debug("tool_call_refused", exc_info=refusal.__cause__)
             return error_answer(str(refusal), budget)
         if tool.context is not None:
-            arguments[tool.context] = self._context
+            arguments[tool.context] = self._context()
         reading = Reading(
             value=lambda value: answer_of(value, budget),
             error=lambda error: exception_answer(error, budget),
@@ -208,7 +214,7 @@ class RunningCall:
             function,
             arguments,
             reading,
-            self._cancel_flag,
+            self._ending,
             timeout=timeout,
             cleanup=self._env.cleanup,
             limiter=self._env.limiter,

@@ -33,6 +33,34 @@ class Reading:
     cut: Callable[[str], Outcome]
 
 
+class Ending:
+    """Whether a call shall end. Who asks, asks on the event loop; who looks may be in a thread."""
+
+    __slots__ = ("_asked", "_told")
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._told: threading.Event | None = None
+
+    def asked(self) -> bool:
+        """Whether it shall."""
+        return self._asked
+
+    def ask(self) -> None:
+        """Have the call end."""
+        self._asked = True
+        if self._told is not None:
+            self._told.set()
+
+    def event(self) -> threading.Event:
+        """Return an event for a function that wants to know, made when one does: few do."""
+        if self._told is None:
+            self._told = threading.Event()
+            if self._asked:
+                self._told.set()
+        return self._told
+
+
 class Invocation:
     """One call of a function, to be run once.
 
@@ -40,7 +68,7 @@ class Invocation:
         function: Sync or async.
         arguments: By name.
         reading: Makes an outcome of it; called where the function ran, because that may take long.
-        cancelled: Set when the call shall end.
+        ending: Asked whether the call shall end.
         timeout: Seconds that it may run; None for no limit. The time that it waits for a thread does not count.
         cleanup: Seconds that an async function gets to end after it was cancelled by its timeout.
         limiter: Bounds the threads of sync functions; None for the event loop's common limiter.
@@ -53,33 +81,34 @@ class Invocation:
         function: Callable[..., object],
         arguments: Mapping[str, Any],
         reading: Reading,
-        cancelled: threading.Event,
+        ending: Ending,
         *,
         timeout: float | None,
         cleanup: float,
         limiter: CapacityLimiter | None,
-        log: BoundLogger,
+        log: Callable[[], BoundLogger],
         name: str,
     ) -> None:
         self._function = function
         self._arguments = dict(arguments)
         self._reading = reading
-        self._cancel_flag = cancelled
+        self._ending = ending
         self._timeout = timeout
         self._cleanup = cleanup
         self._limiter = limiter
         self._log = log
         self._name = name
-        self._too_late = threading.Event()
+        self._too_late = False
         self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.create_future()
+        self._entered = False
+        self._begun: asyncio.Future[None] | None = None
         self._in_thread = False
         self._work: asyncio.Task[Outcome] | None = None
 
     @property
     def begun(self) -> bool:
         """Whether the function was entered."""
-        return self._begun.done()
+        return self._entered
 
     @property
     def through(self) -> bool:
@@ -93,31 +122,34 @@ class Invocation:
 
     def abandon(self) -> None:
         """Drop and log whatever the function still gives."""
-        self._too_late.set()
+        self._too_late = True
         if self._work is not None:
             self._let_go(self._work)
 
     async def run(self) -> Outcome | None:
         """Call the function; None where it was cancelled."""
-        if self._cancel_flag.is_set():
+        if self._ending.asked():
             return None
         work = self._work = asyncio.create_task(self._invoke(), name=self._name)
-        # The time that a sync function waits for a thread does not count.
-        await asyncio.wait({work, self._begun}, return_when=asyncio.FIRST_COMPLETED)
+        if not _is_async(self._function):
+            # The time that a sync function waits for a thread does not count.
+            begun = self._begun = self._loop.create_future()
+            both: set[asyncio.Future[Any]] = {work, begun}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=self._timeout)
         if not work.done():
             return await self._time_out(work)
         error = CallCancelled() if work.cancelled() else work.exception()
         if error is None:
             return work.result()
-        if self._cancel_flag.is_set():
+        if self._ending.asked():
             return None
         if not isinstance(error, CallCancelled):
             return self._failed(error)
         return self._reading.cut("CancelledError: the tool was cancelled by something within itself")
 
     def _let_go(self, work: asyncio.Task[Outcome]) -> None:
-        self._log.warning("tool_call_abandoned", in_thread=self._in_thread)
+        self._log().warning("tool_call_abandoned", in_thread=self._in_thread)
         _abandoned_work.add(work)
         work.add_done_callback(self._drop)
         work.cancel()
@@ -125,13 +157,13 @@ class Invocation:
     def _drop(self, work: asyncio.Task[Outcome]) -> None:
         _abandoned_work.discard(work)
         if not work.cancelled() and work.exception() is None:
-            self._log.warning("tool_result_dropped")
+            self._log().warning("tool_result_dropped")
 
     async def _time_out(self, work: asyncio.Task[Outcome]) -> Outcome:
         thread = self._in_thread
-        self._log.warning("tool_timed_out", timeout=self._timeout, in_thread=thread)
-        self._too_late.set()
-        self._cancel_flag.set()
+        self._log().warning("tool_timed_out", timeout=self._timeout, in_thread=thread)
+        self._too_late = True
+        self._ending.ask()
         work.cancel()
         await asyncio.wait({work}, timeout=self._cleanup)
         if not work.done():
@@ -160,7 +192,7 @@ class Invocation:
             awaitable = function(**arguments)
             if not inspect.isawaitable(awaitable):
                 return self._reading.value(awaitable)
-            if self._cancel_flag.is_set():
+            if self._ending.asked():
                 _close(awaitable)
                 raise CallCancelled("the call was cancelled")
             return self._reading.value(await awaitable)
@@ -171,14 +203,14 @@ class Invocation:
 
     def _call_in_thread(self) -> Outcome | Awaitable[object]:
         """Call a sync function, in its thread."""
-        if self._cancel_flag.is_set():
+        if self._ending.asked():
             raise CallCancelled("the call was cancelled before it began")
         self._loop.call_soon_threadsafe(self._begin)
         try:
             value = self._function(**self._arguments)
             if not inspect.isawaitable(value):
                 return self._reading.value(value)
-            if self._too_late.is_set():
+            if self._too_late:
                 _close(value)
             return value
         except (CallCancelled, asyncio.CancelledError, GeneratorExit):
@@ -186,15 +218,16 @@ class Invocation:
         except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
             return self._failed(error)
         finally:
-            if self._too_late.is_set():
-                self._log.warning("tool_result_dropped")
+            if self._too_late:
+                self._log().warning("tool_result_dropped")
 
     def _begin(self) -> None:
-        if not self._begun.done():
+        self._entered = True
+        if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 
     def _failed(self, error: BaseException) -> Outcome:
-        self._log.debug("tool_failed", exc_info=error)
+        self._log().debug("tool_failed", exc_info=error)
         return self._reading.error(error)
 
 

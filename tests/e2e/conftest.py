@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.kit import SERVERS, Place
 from tests.postgres import PostgresServer
+from tests.store.small_segments import small_segments
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def place(request: pytest.FixtureRequest, url: str) -> Place:
     """Where a conversation takes place: provider, store, and the name of its agent."""
     return Place(provider=request.param, url=url, agent=f"agent-{uuid.uuid4().hex}")
+
+
+@pytest.fixture(autouse=True)
+def _small_segments() -> Iterator[None]:
+    """Conversations are short; so are the segments by which they are loaded."""
+    with small_segments():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -77,9 +77,12 @@ class KeepingJournal(Journal):
         transcript: bool = False,
         base: LoadedChat | None = None,
         now: Callable[[], int] | None = None,
+        estimate: Callable[[], int] | None = None,
     ) -> Outcome:
         """See ``Journal.execute``."""
-        outcome = await super().execute(chat, plan, identity, transcript=transcript, base=base, now=now)
+        outcome = await super().execute(
+            chat, plan, identity, transcript=transcript, base=base, now=now, estimate=estimate
+        )
         state = outcome.chat.state
         known = self.kept.get(chat)
         if state.transcript is not None and (known is None or known.control.version <= state.control.version):

@@ -77,12 +77,12 @@ def state_of(messages: Sequence[Message]) -> ChatState:
 
 def prompt_of(*messages: Message, instruction: str | None = None) -> tuple[PromptMessage, ...]:
     """Return the messages of the prompt."""
-    return build_prompt(state_of(messages), instruction=instruction)[1]
+    return tuple(build_prompt(state_of(messages), instruction=instruction).messages)
 
 
 def system_of(*messages: Message) -> tuple[str, ...]:
     """Return the system texts of the prompt."""
-    return build_prompt(state_of(messages))[0]
+    return build_prompt(state_of(messages)).system
 
 
 def short(messages: Sequence[PromptMessage]) -> list[str]:

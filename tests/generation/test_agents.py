@@ -79,7 +79,7 @@ def test_policy_of_a_whole_agent() -> None:
         action_on_expiry="end_turn",
         budget=Budget(tokens=9),
     )
-    assert len(policy.system) == 64
+    assert len(policy.system) == 22
     assert "kind" not in msgspec.json.encode(policy).decode()  # no content among the facts
 
 
@@ -154,7 +154,7 @@ def test_digests_are_the_same_in_every_process() -> None:
         for seed in ("0", "1")
     }
     assert len(digests) == 1
-    assert len(digests.pop().strip()) == 64
+    assert len(digests.pop().strip()) == 22
 
 
 @pytest.mark.parametrize(

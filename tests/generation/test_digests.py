@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 
 import msgspec
 import pytest
 
-from generation.digests import digest_request
+from generation.digests import MessagesDigest, digest_request
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText, ToolSpec
 
 REQUEST = ModelRequest(
@@ -45,4 +46,18 @@ def test_the_order_of_keys_does_not_matter() -> None:
 
 
 def test_a_known_digest_stays() -> None:
-    assert digest_request(REQUEST).system == hashlib.sha256(b'["be kind"]').hexdigest()
+    assert digest_request(REQUEST).system == text_of(hashlib.sha256(b'["be kind"]').digest())
+
+
+def test_messages_are_digested_one_after_the_other() -> None:
+    message = b'{"parts":[{"metadata":null,"text":"hi","type":"text"}],"role":"user"}'
+    taken = hashlib.sha256(len(message).to_bytes(8, "big") + message)
+    assert digest_request(REQUEST).messages == text_of(taken.digest())
+    kept = MessagesDigest()
+    kept.add(REQUEST.messages[0])
+    more = msgspec.structs.replace(REQUEST, messages=(*REQUEST.messages, *REQUEST.messages))
+    assert kept.with_more(REQUEST.messages) == digest_request(more).messages != kept.with_more(())
+
+
+def text_of(sha256: bytes) -> str:
+    return base64.urlsafe_b64encode(sha256[:16]).decode().rstrip("=")

@@ -60,7 +60,8 @@ def test_a_plain_chat() -> None:
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_only_what_models_may_read_enters(role: str, visibility: str, shown: bool) -> None:
     message = Message(role=role, parts=(text("secret"),), visibility=visibility)  # type: ignore[arg-type]
-    system_texts, messages = build_prompt(state_of([user("hi"), message, user("bye")]))
+    built = build_prompt(state_of([user("hi"), message, user("bye")]))
+    system_texts, messages = built.system, built.messages
     assert ("secret" in " ".join([*system_texts, *short(messages)])) is shown
 
 
@@ -290,7 +291,8 @@ class TestBlanksAndEnds:
         assert short(messages)[-1].endswith("The user adds: keep names")
 
     def test_an_empty_history_gives_an_empty_prompt(self) -> None:
-        assert build_prompt(state_of([])) == ((), ())
+        built = build_prompt(state_of([]))
+        assert (built.system, list(built.messages)) == ((), [])
 
     def test_a_state_without_its_transcript_is_refused(self) -> None:
         with pytest.raises(TranscriptMissing):

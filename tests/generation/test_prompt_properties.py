@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events.content import Absent, Content
-from events.ids import CallKey
+from events.ids import CallKey, MessageId
 from events.messages import Message
 from events.parts import Part, Runner, ToolCallPart
 from events.reasons import Reason
-from generation.prompt import build_prompt, convert, window
+from events.transcript import Messages, TranscriptMessage
+from generation.prompt import Prompt, build_prompt
 from generation.prompt_types import PromptCall, PromptMessage, PromptResult, PromptText
 from tests.generation.kit import assistant, call, result, state_of, system, text, thought, tool, user
 
@@ -102,7 +103,8 @@ def check(messages: tuple[PromptMessage, ...]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(histories())
 def test_every_prompt_is_well_formed(history: list[Message]) -> None:
-    system_texts, messages = build_prompt(state_of(history))
+    built = build_prompt(state_of(history))
+    system_texts, messages = built.system, tuple(built.messages)
     check(messages)
     assert all(one.strip() for one in system_texts)
     assert [
@@ -124,14 +126,35 @@ def test_a_prompt_only_grows(history: list[Message], data: st.DataObject) -> Non
 
 
 def converted(messages: list[Message]) -> list[PromptMessage]:
-    return convert(window(state_of(messages).need_transcript("convert it")))
+    # A last message of the user: no prompt is lengthened by a request to go on.
+    return list(build_prompt(state_of(messages), instruction="end").messages)[:-1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories(), st.data())
+def test_a_prompt_that_is_kept_up_is_the_one_that_is_built_anew(history: list[Message], data: st.DataObject) -> None:
+    """Whatever was asked for between, and also where history loses its end, as by an edit, and goes on otherwise."""
+    kept, messages = Prompt(), Messages()
+    for message in history:
+        messages = entered(messages, message)
+        if data.draw(st.booleans(), label="asked for"):
+            assert kept.build(messages) == Prompt().build(messages)
+        if len(messages) and data.draw(st.integers(0, 7), label="edited") == 0:
+            messages = entered(messages.before(data.draw(st.integers(0, len(messages) - 1))), user("instead"))
+    assert kept.build(messages) == Prompt().build(messages)
+    assert kept.build(messages, instruction="sum up") == Prompt().build(messages, instruction="sum up")
+
+
+def entered(messages: Messages, message: Message) -> Messages:
+    at = len(messages) + 1
+    return messages.append(TranscriptMessage(MessageId(f"{at}.0"), message, at))
 
 
 @settings(max_examples=100, deadline=None)
 @given(histories())
 def test_ids_of_a_prefix_are_those_of_the_whole(history: list[Message]) -> None:
     def ids(messages: list[Message]) -> list[tuple[str, str]]:
-        built = build_prompt(state_of(messages))[1]
+        built = build_prompt(state_of(messages)).messages
         return [(part.id, part.name) for message in built for part in message.parts if isinstance(part, PromptCall)]
 
     whole = [

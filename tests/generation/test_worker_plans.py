@@ -16,7 +16,7 @@ from events.parts import ToolResultPart
 from events.records import Actor, AttemptReport, Policy, ReleaseReason, RequestDigests
 from events.vocabulary import ActionRequired, InterruptionFinished, Released, StepCommitted, TurnFailed
 from generation.errors import ClassifiedError
-from generation.outcomes import Answered, ContextCollected, Failed, ResultCame, Stopped, Summarised, ToolsEnded
+from generation.outcomes import Answered, ContextCollected, Failed, ResultsCame, Stopped, Summarised, ToolsEnded
 from generation.plans import Held, Hold, Outcome, Task, acquire, note, settle
 from generation.policy import policy_digest
 from store.append import CommandIdentity, PlanRun, header_of
@@ -270,7 +270,10 @@ def test_after_an_edit_the_holder_starts_over() -> None:
 @pytest.mark.parametrize("given", [hold(epoch=2), hold(lost=True)], ids=["another epoch", "a lost lease"])
 def test_who_does_not_hold_the_chat_writes_nothing(given: Hold) -> None:
     chat = working(running_tools("report"))
-    for plan in (settle(given, task_of(chat), answered()), note(given, task_of(chat), ResultCame(result=came(chat)))):
+    for plan in (
+        settle(given, task_of(chat), answered()),
+        note(given, task_of(chat), ResultsCame(results=(came(chat),))),
+    ):
         run = run_of(chat)
         plan(run)
         assert run.recorded == []
@@ -280,7 +283,7 @@ def test_who_does_not_hold_the_chat_writes_nothing(given: Hold) -> None:
 def test_a_result_of_a_batch_that_goes_on_is_noted_alone(x: X) -> None:
     chat = working(running_tools("report", "rerun"), x)
     run = run_of(chat)
-    note(hold(), task_of(chat), ResultCame(result=came(chat)))(run)
+    note(hold(), task_of(chat), ResultsCame(results=(came(chat),)))(run)
     assert types(run) == ["tool_result_recorded"]
     assert classify(run.state.control) is x
 

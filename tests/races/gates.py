@@ -160,8 +160,8 @@ class GatedStore(WrappedStore):
     ) -> Heartbeat:
         return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start, note=note))
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        return _silence() if self.deaf else self.inner.hints()
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        return _silence() if self.deaf else self.inner.hints(chat)
 
     async def _through(self, name: CallName, call: Callable[[], Awaitable[T]], append: Append | None = None) -> T:
         gate = next((each for each in self._gates if each.wants(name, append)), None)

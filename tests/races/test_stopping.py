@@ -86,7 +86,7 @@ async def test_a_close_that_is_cancelled_ends_all_the_same(any_base: Store) -> N
 
 
 class NoHints(GatedStore):
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         raise StoreUnavailable("no hints")
 
 

@@ -22,6 +22,10 @@ SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_cons
 WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2
 """
 _INDEXES: Final = "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2"
+_STORAGE: Final = """
+SELECT relname, reloptions FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL ORDER BY 1
+"""
 
 
 def sqlite_catalog(path: Path) -> dict[str, Any]:
@@ -53,5 +57,6 @@ def postgres_catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
             "columns": connection.execute(_COLUMNS).fetchall(),
             "constraints": connection.execute(_CONSTRAINTS).fetchall(),
             "indexes": connection.execute(_INDEXES).fetchall(),
+            "storage": connection.execute(_STORAGE).fetchall(),
         }
     return {kind: [row for row in rows if row[0] != VERSION_TABLE] for kind, rows in found.items()}

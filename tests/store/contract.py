@@ -5,8 +5,12 @@ same database (where there can be only one, the same store again).
 """
 
 from tests.store.contract_appends import AppendContract, DeleteContract, ImportContract
+from tests.store.contract_blobs import BlobContract
+from tests.store.contract_feed import FeedContract, SubscribeContract
+from tests.store.contract_owners import OwnerContract, PeerContract
 from tests.store.contract_races import HintContract, RaceContract
 from tests.store.contract_reads import ListContract, ReadContract
+from tests.store.contract_segments import RebuildContract, SegmentContract
 from tests.store.contract_workers import DueContract, LeaseContract
 
 
@@ -20,5 +24,12 @@ class StoreContract(
     DueContract,
     HintContract,
     RaceContract,
+    BlobContract,
+    SegmentContract,
+    RebuildContract,
+    FeedContract,
+    SubscribeContract,
+    OwnerContract,
+    PeerContract,
 ):
     """Every promise of ``store.contract``."""

@@ -106,8 +106,9 @@ async def test_a_plan_on_a_stale_base_runs_again_on_the_news_alone(store: Counti
     await journal.execute(CHAT, doing(b.create()), identity("c1"))
     base = await load_chat(store, CHAT, transcript=True)
     assert base is not None
-    await journal.execute(CHAT, doing(b.send("One")), identity("c2"))
-    await journal.execute(CHAT, doing(b.send("Two")), identity("c3"))
+    other = journal_on(store)
+    await other.execute(CHAT, doing(b.send("One")), identity("c2"))
+    await other.execute(CHAT, doing(b.send("Two")), identity("c3"))
     met: list[int] = []
 
     def plan(run: PlanRun) -> None:

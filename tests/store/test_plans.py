@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from events.ids import ChatId
-from store import postgres_due, postgres_sql, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
-from store.contract import ChatQuery
+from store import postgres_due, postgres_sql, sqlite_batch, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
 from store.postgres import PostgresStore
 from store.postgres_pool import connect
+from store.query import ChatQuery
 from store.sqlite import SqliteStore
 from store.urls import parse_postgres
 from tests.store.making import CHAT, appending, events, header
@@ -98,6 +98,8 @@ DUE_VALUES = DUE | {"agents": "[]", "exclude": "[]", "now": 1, "window": 10, "ow
         (sqlite_sql.FIND_END, ("c", 1, "x")),
         (sqlite_sql.PARTIALS, ("c",)),
         (sqlite_sql.SEGMENTS, ("c",)),
+        (sqlite_batch.STANDS, ("c",)),
+        (sqlite_batch.UPDATE_PLAIN, (None,) * 20),
         (sqlite_writes.UPDATE_HEADER, (None,) * 27),
         (sqlite_writes.IS_ERASED, ("c", 1, "x")),
         (sqlite_writes.DROP_UNUSED, ("d", "d")),

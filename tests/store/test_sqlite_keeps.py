@@ -95,7 +95,7 @@ async def test_the_feed_is_read_from_any_place(pair: tuple[Store, Store]) -> Non
 
 async def test_other_processes_hear_of_a_deletion(migrated_sqlite: str) -> None:
     async with SqliteStore(migrated_sqlite) as store, SqliteStore(migrated_sqlite) as other, store.hints() as hints:
-        other._bus = Bus()  # as if it were of another process
+        other._writer._bus = Bus()  # as if it were of another process
         await other.append(appending(0, "a", "b"))
         await hint_at(hints, CHAT, 2)
         await other.delete(CHAT, 2)

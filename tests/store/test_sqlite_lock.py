@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import store.sqlite
+import store.sqlite_lane
 from events.ids import WorkerId
 from store.errors import StoreUnavailable
 from store.migrate import migrate
@@ -50,8 +50,8 @@ async def test_what_is_waited_for_is_told_once(
         tell_locked(file)
         heard.set()
 
-    monkeypatch.setattr(store.sqlite, "PATIENCE", 0.0)
-    monkeypatch.setattr(store.sqlite, "tell_locked", tell)
+    monkeypatch.setattr(store.sqlite_lane, "PATIENCE", 0.0)
+    monkeypatch.setattr(store.sqlite_lane, "tell_locked", tell)
     async with SqliteStore(f"sqlite:///{path}") as opened:
         with locking(path):
             beats = [asyncio.ensure_future(opened.heartbeat(WorkerId(name), LEASE, start=True)) for name in "ab"]
@@ -74,7 +74,7 @@ async def test_work_of_our_own_is_no_lock(path: Path, caplog: pytest.LogCaptureF
         connection.rollback()
 
     async with SqliteStore(f"sqlite:///{path}") as opened:
-        working = opened._writer.run(work)
+        working = asyncio.ensure_future(opened._writer.run(work))
         await begun.wait()
         assert is_locked(path, "BEGIN IMMEDIATE")
         opened._writer._look_for_lock()

@@ -87,14 +87,19 @@ def _chats() -> None:
         Column("control", LargeBinary, nullable=False),
         Column("digest", LargeBinary, nullable=False),
         PrimaryKeyConstraint("chat"),
+        postgresql_with={"fillfactor": 60},
     )
     op.execute(f"INSERT INTO chats ({_KEPT}, listed_at) SELECT {_KEPT}, updated_at FROM chats_0001")
     op.drop_table("chats_0001")
     _note_attempts(op.get_bind())
     op.create_index("ix_chats_listed", "chats", [text("listed_at DESC"), "chat"])
     op.create_index("ix_chats_owner", "chats", ["owner", text("listed_at DESC"), "chat"])
-    _partial_index("ix_chats_ready", "chats", ["status", "ready_at"], "ready_at IS NOT NULL")
-    _partial_index("ix_chats_ready_owner", "chats", ["status", "owner", "ready_at"], "ready_at IS NOT NULL")
+    ready = "ready_at IS NOT NULL"
+    _partial_index(
+        "ix_chats_ready", "chats", ["status", "ready_at"], ready, postgres=f"{ready} AND status <> 'running'"
+    )
+    by_owner = ["status", "owner", "ready_at"]
+    _partial_index("ix_chats_ready_owner", "chats", by_owner, ready, postgres=f"{ready} AND status = 'pending'")
     _partial_index("ix_chats_holder", "chats", ["holder"], "holder IS NOT NULL AND ready_at IS NOT NULL")
     _partial_index("ix_chats_parent", "chats", ["parent"], "parent IS NOT NULL")
 
@@ -151,5 +156,9 @@ def _chats_there(connection: Connection) -> Iterator[str]:
         after = page[-1][0]
 
 
-def _partial_index(name: str, table: str, columns: list[str], where: str, *, unique: bool = False) -> None:
-    op.create_index(name, table, columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+def _partial_index(
+    name: str, table: str, columns: list[str], where: str, *, postgres: str | None = None, unique: bool = False
+) -> None:
+    op.create_index(
+        name, table, columns, unique=unique, sqlite_where=text(where), postgresql_where=text(postgres or where)
+    )

@@ -93,8 +93,10 @@ class Conversation:
 
     def request(self) -> ModelRequest:
         """Return the next request."""
-        system, messages = build_prompt(self.state)
-        return ModelRequest(model=self.model, system=system, messages=messages, tools=(WEATHER,), effort=self.effort)
+        built = build_prompt(self.state)
+        return ModelRequest(
+            model=self.model, system=built.system, messages=built.messages, tools=(WEATHER,), effort=self.effort
+        )
 
     async def answer(self, *, stop_after: int | None = None) -> tuple[Part, ...]:
         """Let the model answer, all of it or the first parts only, and keep what came."""

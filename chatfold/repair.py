@@ -1,0 +1,193 @@
+"""Repairing: what a store keeps beside a chat's log is made anew from the log, which is the truth.
+
+Owns what is rewritten (header, segments) and when that is refused: a log that is not as it was written, or that does
+not fold, is nothing to make anything of. The log itself is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from msgspec import Struct
+
+from chatfold.sweep import each_chat
+from chatfold.verification import Finding, LogCheck, check_stored
+from chatstate.errors import ChatNotFound
+from events.errors import EventsError
+from events.ids import ChatId
+from store.append import header_of
+from store.building import build_segments
+from store.contract import Header, Store
+from store.errors import MalformedRow, StoreError, StoreUnavailable
+
+_TRIES: Final = 10
+"""Times that a chat is looked at anew because it went on meanwhile."""
+
+
+class LogDamaged(StoreError):
+    """A log is not as it was written, or makes no sense: nothing can be made of it. Nothing was changed.
+
+    Attributes:
+        chat: The chat's id.
+        version: The first event that something is wrong with; None where that is not known.
+        problem: What is wrong.
+    """
+
+    def __init__(self, chat: str, version: int | None, problem: str) -> None:
+        place = f"chat {chat!r}" if version is None else f"chat {chat!r}, version {version}"
+        super().__init__(f"{place}: {problem}; import a copy of the log, and delete this one")
+        self.chat = chat
+        self.version = version
+        self.problem = problem
+
+
+class Repaired(Struct, frozen=True, kw_only=True):
+    """What repairing a chat did.
+
+    Attributes:
+        chat: The chat's id.
+        version: Its last version.
+        header: Columns of the header that were wrong and are rewritten; all of them where it could not be read.
+        unreadable: Why the header could not be read, if so. Whether the chat is foreign, and since when it is listed
+            where it is, was lost with it: see :func:`repair_chat`.
+        foreign: Whether the chat is foreign now.
+        dropped: Segments that were dropped, and
+        built: segments that were built.
+        left: What is wrong still: steps that were not allowed, large contents that are missing.
+    """
+
+    chat: str
+    version: int
+    header: tuple[str, ...] = ()
+    unreadable: str | None = None
+    foreign: bool = False
+    dropped: int = 0
+    built: int = 0
+    left: tuple[Finding, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed."""
+        return bool(self.header or self.dropped or self.built)
+
+
+class RepairRefused(Struct, frozen=True):
+    """A chat that could not be repaired, and why."""
+
+    chat: str
+    error: LogDamaged
+
+
+async def repair_chat(store: Store, chat: str) -> Repaired:
+    """Make a chat's header and segments anew from its log, where they are not what the log says.
+
+    What the log does not tell is kept: whether the chat is foreign, its reader level, since when it is listed where it
+    is. Where the header cannot be read, a chat at rest counts as this store's own; one that owes a turn, or had a
+    worker, counts as foreign, so that nothing runs that runs elsewhere: adopt it if it does not.
+
+    Raises:
+        ChatNotFound: There is no such chat.
+        LogDamaged: The log is not as it was written, or does not fold. Nothing was changed.
+        StoreUnavailable: The store cannot be read or written, or the chat went on all the time.
+    """
+    identity = ChatId(chat)
+    for _ in range(_TRIES):
+        log = LogCheck(chat)
+        await check_stored(log, store, identity, None)
+        before, unreadable = await _header(store, identity)
+        header = _header_from(log, identity, before, store.write_level)
+        if header != before and not await store.rebuild_header(header):
+            continue  # it went on meanwhile
+        dropped, built = await _segments(store, identity, log)
+        return Repaired(
+            chat=chat,
+            version=log.version,
+            header=_differing(header, before),
+            unreadable=unreadable,
+            foreign=header.foreign,
+            dropped=dropped,
+            built=built,
+            left=tuple(finding for finding in (*log.found, *log.missing) if finding.check != "segment"),
+        )
+    raise StoreUnavailable(f"chat {chat!r} went on all the time; repair it when it is at rest")
+
+
+def repair_all(store: Store, *, at_once: int = 4) -> AsyncIterator[Repaired | RepairRefused]:
+    """Repair all chats of a store, in the order of ids; one that cannot be repaired keeps none from it.
+
+    Raises:
+        StoreUnavailable: The store cannot be read or written.
+    """
+
+    async def one(chat: ChatId) -> Repaired | RepairRefused:
+        try:
+            return await repair_chat(store, chat)
+        except LogDamaged as error:
+            return RepairRefused(chat, error)
+
+    return each_chat(store, one, at_once=at_once)
+
+
+async def _header(store: Store, chat: ChatId) -> tuple[Header | None, str | None]:
+    """Return the header as it is kept, or why it cannot be read."""
+    try:
+        loaded = await store.load_header(chat)
+    except MalformedRow as error:
+        return None, error.why
+    if loaded is None:
+        raise ChatNotFound("repair", "N", f"there is no chat {chat}")
+    return loaded.header, None
+
+
+def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int) -> Header:
+    """Return the header that a log asks for, with what only the one before it knows.
+
+    ``level`` is the reader level that a new chat would have.
+    """
+    damage = [finding for finding in log.found if finding.check in ("form", "digest", "header")]
+    if log.state is None:
+        damage += [finding for finding in log.found if finding.check == "audit"][-1:]
+    for finding in damage:
+        raise LogDamaged(chat, finding.version, finding.problem)
+    if log.state is None or not log.version:
+        raise LogDamaged(chat, None, "the log has no events")
+    control, title = log.state.control, log.state.need_transcript("repair").title
+    text = title.text if title is not None and title.available else None
+    if title is not None and not title.available and before is not None:
+        text = before.title
+    at_rest = control.status in ("waiting", "error")
+    runs_on = before is not None and control.status == "running"
+    return header_of(
+        log.state,
+        log.digest,
+        chat=chat,
+        title=text,
+        foreign=not at_rest if before is None else before.foreign,
+        reader_level=level if before is None else before.reader_level,
+        listed_at=min(before.listed_at, control.updated_at) if before is not None and runs_on else None,
+    )
+
+
+def _differing(header: Header, before: Header | None) -> tuple[str, ...]:
+    columns = Header.__struct_fields__
+    return tuple(each for each in columns if before is None or getattr(header, each) != getattr(before, each))
+
+
+async def _segments(store: Store, chat: ChatId, log: LogCheck) -> tuple[int, int]:
+    """Drop the segments if one of them is wrong, and build those that lack; return how many of each."""
+    dropped = 0
+    if any(finding.check == "segment" for finding in log.found):
+        dropped = await _count(store, chat)
+        await store.drop_segments(chat)
+    try:
+        return dropped, await build_segments(store, chat)
+    except EventsError:
+        return dropped, 0  # a large content is missing, which is told
+
+
+async def _count(store: Store, chat: ChatId) -> int:
+    try:
+        return len(await store.read_segments(chat, data=False))
+    except MalformedRow:
+        return 1

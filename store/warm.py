@@ -1,0 +1,167 @@
+"""Warm chats: what this process knows of chats that it had to do with lately, so that the next turn reads little.
+
+A cache: what is in it may be behind the log, and whoever uses it sees to that (``store.append``). Bounded by bytes, so
+a process does not grow with the chats that it once served; those that were not used for longest go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import OrderedDict
+from typing import Final, final
+
+from events.content import Content
+from events.ids import ChatId
+from events.messages import Message
+from events.transcript import Messages, Transcript
+from store.loading import LoadedChat
+from store.rules import is_settled
+
+WARM_BYTES: Final = 64 << 20
+"""Bytes of warm chats where nothing else is said."""
+
+_PER_CHAT: Final = 6_000
+_PER_MESSAGE: Final = 1_200
+_PER_PART: Final = 600
+"""Bytes of what surrounds the texts: control and maps; a message here, in the prompt, and as a request has it."""
+
+
+@final
+class _Entry:
+    """A chat, its estimated bytes, and what others keep beside it. ``counted``: messages of the estimate."""
+
+    __slots__ = ("aside", "beside", "counted", "history", "loaded")
+
+    def __init__(self, loaded: LoadedChat) -> None:
+        self.loaded = loaded
+        self.counted = Messages()
+        self.history = self.aside = 0
+        self.beside: object = None
+
+    def update(self, loaded: LoadedChat) -> None:
+        self.loaded = loaded
+        messages = loaded.state.messages
+        if not messages.continues(self.counted):
+            # History lost something, perhaps because its content was erased: what was made of it goes too.
+            self.counted, self.history, self.beside = Messages(), 0, None
+        self.history += sum(size_of_message(item.message) for item in messages.since(len(self.counted)))
+        self.counted = messages
+        self.aside = _aside(loaded.state.need_transcript("keep it warm"))
+
+    @property
+    def size(self) -> int:
+        return _PER_CHAT + self.history + self.aside
+
+
+def size_of_message(message: Message) -> int:
+    """Return about how many bytes of memory a message takes, its converted form included."""
+    size = _PER_MESSAGE
+    for part in message.parts:
+        size += _PER_PART
+        for name in part.__struct_fields__:
+            value = getattr(part, name)
+            if type(value) is Content:
+                size += _size_of_value(value)
+    return size
+
+
+def _size_of_value(content: Content) -> int:
+    value = content.value if content.available else None
+    return sys.getsizeof(value) if isinstance(value, str) else 4 * content.size if value is not None else 0
+
+
+def _aside(transcript: Transcript) -> int:
+    """Return about the bytes of what waits beside history."""
+    size = sum(size_of_message(queued.message) for queued in transcript.queued.values())
+    size += sum(_size_of_value(result.output) + _PER_PART for result in transcript.results.values() if result.output)
+    return size + sum(_size_of_value(arguments) for arguments in transcript.arguments.values())
+
+
+@final
+class WarmChats:
+    """The chats of one process that are warm.
+
+    Args:
+        limit: Bytes that they may take together, as far as these can be estimated. 0: none is kept.
+    """
+
+    def __init__(self, limit: int = WARM_BYTES) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[ChatId, _Entry] = OrderedDict()
+        self._size = 0
+        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat]]] = {}
+
+    @property
+    def size(self) -> int:
+        """Estimated bytes of all."""
+        return self._size
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._entries)
+
+    def get(self, chat: ChatId) -> LoadedChat | None:
+        """Return the chat as it was known last, with its transcript, or None."""
+        entry = self._entries.get(chat)
+        if entry is None:
+            return None
+        self._entries.move_to_end(chat)
+        return entry.loaded
+
+    def put(self, loaded: LoadedChat) -> None:
+        """Keep a chat that was just read or written, unless it is known newer; does nothing without a transcript."""
+        if loaded.state.transcript is None:
+            return
+        chat = loaded.header.chat
+        if chat in self._waiting and is_settled(loaded.header):
+            for waiting in self._waiting.pop(chat):
+                if not waiting.done():
+                    waiting.set_result(loaded)
+        entry = self._entries.get(chat)
+        if entry is None:
+            entry = self._entries[chat] = _Entry(loaded)
+        elif entry.loaded.header.version > loaded.header.version:
+            return
+        else:
+            self._size -= entry.size
+            self._entries.move_to_end(chat)
+        entry.update(loaded)
+        self._size += entry.size
+        self._evict()
+
+    async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:
+        """Wait until this process has read or written the chat settled; None where ``patience`` seconds pass first."""
+        waiting: asyncio.Future[LoadedChat] = asyncio.get_running_loop().create_future()
+        all_waiting = self._waiting.setdefault(chat, [])
+        all_waiting.append(waiting)
+        try:
+            await asyncio.wait({waiting}, timeout=patience)
+            return waiting.result() if waiting.done() else None
+        finally:
+            if not waiting.done():
+                all_waiting.remove(waiting)
+                if not all_waiting:
+                    del self._waiting[chat]
+
+    def drop(self, chat: ChatId) -> None:
+        """Forget a chat."""
+        entry = self._entries.pop(chat, None)
+        if entry is not None:
+            self._size -= entry.size
+
+    def beside(self, chat: ChatId) -> object:
+        """Return what was kept beside a chat; None where there is nothing, or its history is another one since."""
+        entry = self._entries.get(chat)
+        return entry.beside if entry is not None else None
+
+    def keep_beside(self, chat: ChatId, thing: object) -> None:
+        """Keep something that was made of a chat's transcript as long as the chat is warm."""
+        entry = self._entries.get(chat)
+        if entry is not None:
+            entry.beside = thing
+
+    def _evict(self) -> None:
+        while self._size > self._limit and self._entries:
+            _, entry = self._entries.popitem(last=False)
+            self._size -= entry.size

@@ -1,0 +1,123 @@
+"""Durable steps: the whole engine beside the limit of its database, in one run, and beside peers that are installed.
+
+The bars are shares of the limit, which does not depend on the machine. Peers come with ``tests/benchmarks/peers.txt``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.benchmarks import peers
+from tests.benchmarks.limits import RawGroup, RawSqlite, RawSqliteGroup, RawStatement
+from tests.benchmarks.ours import Ours
+from tests.benchmarks.work import STEPS, Contender, Figures, in_rounds, show
+
+CHATS: Final = 64
+ENGINE: Final = "chatfold"
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
+
+
+async def _measured(title: str, contenders: list[Contender], chats: int, turns: dict[str, int]) -> dict[str, Figures]:
+    found = await in_rounds(contenders, chats, turns)
+    show(title, found.values(), "steps/s", found[contenders[0].name])
+    return found
+
+
+async def test_postgres_many_chats_at_once(durable_database: Callable[[], str]) -> None:
+    limit, statement = RawGroup(durable_database()), RawStatement(durable_database())
+    contenders: list[Contender] = [
+        limit,
+        statement,
+        Ours(ENGINE, durable_database()),
+        *peers.on_postgres(durable_database),
+    ]
+    turns = {"": 5, limit.name: 20, statement.name: 10, ENGINE: 10}
+    found = await _measured(f"PostgreSQL, {CHATS} chats at once", contenders, CHATS, turns)
+    engine = found[ENGINE].median
+    assert engine >= 0.45 * found[limit.name].median
+    assert engine >= found[statement.name].median
+    for peer, factor in peers.FACTORS.items():
+        best = max((figures.median for name, figures in found.items() if name.startswith(peer)), default=0.0)
+        assert engine >= factor * best, peer
+
+
+async def test_postgres_one_chat_alone(durable_database: Callable[[], str]) -> None:
+    statement = RawStatement(durable_database())
+    contenders: list[Contender] = [statement, RawGroup(durable_database()), Ours(ENGINE, durable_database())]
+    contenders += peers.on_postgres(durable_database)
+    turns = {"": 25, statement.name: 100, RawGroup.name: 100, ENGINE: 100}
+    found = await _measured("PostgreSQL, one chat alone", contenders, 1, turns)
+    assert found[ENGINE].median >= 0.7 * found[statement.name].median
+
+
+async def test_sqlite_many_chats_at_once(tmp_path: Path) -> None:
+    limit, single = RawSqliteGroup(tmp_path / "group.db"), RawSqlite(tmp_path / "single.db")
+    contenders: list[Contender] = [
+        limit,
+        single,
+        Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"),
+        *peers.on_sqlite(tmp_path),
+    ]
+    turns = {"": 5, limit.name: 50, single.name: 20, ENGINE: 10}
+    found = await _measured(f"SQLite, full durability, {CHATS} chats at once", contenders, CHATS, turns)
+    assert found[ENGINE].median >= 1.5 * found[single.name].median
+
+
+async def test_sqlite_one_chat_alone(tmp_path: Path) -> None:
+    single = RawSqlite(tmp_path / "single.db")
+    contenders: list[Contender] = [single, Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"), *peers.on_sqlite(tmp_path)]
+    turns = {"": 25, single.name: 200, ENGINE: 100}
+    await _measured("SQLite, full durability, one chat alone", contenders, 1, turns)
+
+
+async def test_what_a_turn_writes(durable_database: Callable[[], str]) -> None:
+    print("\nPostgreSQL, written by a turn (the settled state of 64 chats; full-page images counted)")
+    written: dict[str, tuple[float, float]] = {}
+    for make in (RawStatement, lambda url: Ours(ENGINE, url)):
+        url = durable_database()
+        contender: Contender = make(url)
+        await contender.open()
+        try:
+            written[contender.name] = await _written(contender, url)
+        finally:
+            await contender.close()
+        log, commits = written[contender.name]
+        print(f"  {contender.name:<44}{log:>12,.0f} B of log, {commits:.1f} appends")
+    (raw, _), (engine, appends) = written.values()
+    assert appends <= STEPS
+    assert engine <= 2 * raw
+
+
+async def _written(contender: Contender, url: str) -> tuple[float, float]:
+    """Return bytes of write-ahead log, and writes to the chat's row, for each turn."""
+    chats = [await contender.new_chat() for _ in range(CHATS)]
+    turns = 10
+    for chat in chats:
+        await contender.turn(chat)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        before = _log_and_appends(connection)
+        for _ in range(turns):
+            for chat in chats:  # one after the other: group commit would hide what a turn costs by itself
+                await contender.turn(chat)
+        await asyncio.sleep(1.5)  # the server tells its statistics about once a second
+        after = _log_and_appends(connection)
+    count = turns * len(chats)
+    return (after[0] - before[0]) / count, (after[1] - before[1]) / count
+
+
+def _log_and_appends(connection: psycopg.Connection) -> tuple[int, int]:
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    row = connection.execute(
+        "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, "
+        "(SELECT sum(n_tup_ins + n_tup_upd) FROM pg_stat_user_tables WHERE relname IN ('chats', 'raw_chat'))"
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
