@@ -79,12 +79,13 @@ asyncio.run(main(sys.argv[1], sys.argv[2] == "fill"))
 def test_memory_of_a_chat_whose_turn_is_under_way(tmp_path: Path) -> None:
     """At most 1.4 times its text and 10 kB, all in: state, prompt, tasks. Each process but the measured one is gone."""
     url = f"sqlite:///{tmp_path / 'chats.db'}?synchronous=normal"
-    for step in ("fill", "measure"):
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, url, step], capture_output=True, text=True, check=True, timeout=500
-        )
-    running = json.loads(done.stdout.splitlines()[-1])["running"]
+    run_in_a_process(url, "fill")
+    running = json.loads(run_in_a_process(url, "measure").splitlines()[-1])["running"]
     text_bytes = (2 * TURNS - 1) * 1000
-    print(
-        f"{text_bytes / 1000:.0f} kB of text: {running / 1000:.1f} kB a chat; the bar is {1.4 * text_bytes / 1000 + 10:.1f}"
-    )
+    bar = 1.4 * text_bytes + 10_000
+    print(f"{text_bytes / 1000:.0f} kB of text: {running / 1000:.1f} kB a chat; the bar is {bar / 1000:.1f}")
+
+
+def run_in_a_process(url: str, step: str) -> str:
+    command = [sys.executable, "-c", SCRIPT, url, step]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=500).stdout
