@@ -136,7 +136,6 @@ if TYPE_CHECKING:
     )
     from store import open_store
     from store.contract import (
-        ChatQuery,
         Header,
         Store,
     )
@@ -151,6 +150,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Unstorable,
     )
+    from store.query import ChatQuery
 
 __version__ = "0.1.0"
 
@@ -334,7 +334,7 @@ _HOMES: Final = {
     "ChatForked": "events.vocabulary",
     "StepCommitted": "events.vocabulary",
     "ImportedChat": "chatfold.transfer",
-    "ChatQuery": "store.contract",
+    "ChatQuery": "store.query",
     "Store": "store.contract",
     "open_store": "store",
     "Header": "store.contract",

@@ -43,8 +43,9 @@ from generation.runtime import Runtime
 from generation.worker import Worker
 from store import Store, open_store
 from store.append import Journal
-from store.contract import ChatQuery, Header, Hint
+from store.contract import Header, Hint
 from store.loading import read_recorded
+from store.query import ChatQuery
 from store.rules import is_settled
 from store.warm import WarmChats
 

@@ -20,7 +20,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     Conflict,
     DueChat,
@@ -42,6 +41,7 @@ from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
+from store.query import ChatQuery
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
 from store.schema import READER_LEVEL
 

@@ -20,7 +20,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     Conflict,
     DuplicateCommand,
@@ -38,6 +37,7 @@ from store.postgres_beside import Beside, drop_blobs
 from store.postgres_calls import fetch
 from store.postgres_group import APPEND, goes_with_others, result_of, size_of, values_of
 from store.postgres_pool import Connection
+from store.query import ChatQuery
 from store.rows import (
     HEADER_COLUMNS,
     event_of,
@@ -165,7 +165,10 @@ class PostgresStore(Beside):
 
         async def write(connection: Connection) -> AppendResult:
             try:
-                async with connection.transaction() if append.unused_blobs else nullcontext():
+                async with connection.transaction() if append.unused_blobs or append.erased else nullcontext():
+                    if append.erased:
+                        # Locked by a statement before: what a segment's writer committed meanwhile must be seen.
+                        await connection.execute(keep.LOCK_HEADER, {"chat": append.chat})
                     result = _result(append, (await fetch(connection, statement, values))[0])
                     if append.unused_blobs and isinstance(result, Appended):
                         unused = {"chat": append.chat, "digests": sorted(append.unused_blobs)}

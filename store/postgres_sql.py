@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from store.contract import Append, ChatQuery, Header, NewEvent
+from store.contract import Append, Header, NewEvent
 from store.postgres_texts import NOW, type_of, value_of
+from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,

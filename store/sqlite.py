@@ -25,7 +25,6 @@ from store.contract import (
     Append,
     Appended,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     DueChat,
     FeedEvent,
@@ -45,6 +44,7 @@ from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
+from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of
 from store.schema import READER_LEVEL
 from store.sqlite_due import find_due

@@ -7,9 +7,12 @@ command, at its first event; the other events stand behind it under the primary 
 """
 
 import sqlite3
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Generator
+from contextlib import closing
+from itertools import takewhile
+from typing import Final
 
+from events.ids import ChatId
 from store.contract import FEED_START, FeedEvent, FeedPosition, Hint
 from store.rows import EVENT_COLUMNS, event_of
 
@@ -59,26 +62,26 @@ def changed_since(connection: sqlite3.Connection, seen: int, now: int) -> tuple[
 def read_feed(connection: sqlite3.Connection, after: FeedPosition, limit: int) -> list[FeedEvent]:
     """Read whole appends behind ``after``, and the rest of the one that it lies in, until ``limit`` is reached."""
     found = list[FeedEvent]()
-    heads = _heads(connection, after.tx)
-    while len(found) < limit and (head := next(heads, None)) is not None:
-        found += [event for event in _append_at(connection, *head) if event.position > after]
+    # Closed whatever happens: a statement left open would keep its connection at what it saw.
+    with closing(_heads(connection, after.tx)) as heads:
+        while len(found) < limit and (head := next(heads, None)) is not None:
+            found += [event for event in _append_at(connection, *head) if event.position > after]
     return found
 
 
-def _heads(connection: sqlite3.Connection, tx: int) -> Iterator[tuple[int, str, int]]:
+def _heads(connection: sqlite3.Connection, tx: int) -> Generator[tuple[int, str, int], None, None]:
     """Tell where each append from ``tx`` on begins."""
     if (head := connection.execute(HEAD, (tx,)).fetchone()) is not None:
         yield (tx, *head)
-    for row in connection.execute(HEADS, (tx,)):
-        if row[0] != tx:
-            tx = row[0]
-            yield row
+    with closing(connection.execute(HEADS, (tx,))) as rows:
+        for row in rows:
+            if row[0] != tx:
+                tx = row[0]
+                yield row
 
 
-def _append_at(connection: sqlite3.Connection, tx: int, chat: str, version: int) -> Iterator[FeedEvent]:
+def _append_at(connection: sqlite3.Connection, tx: int, chat: str, version: int) -> list[FeedEvent]:
     """Read the events of one append. The rows behind it are not touched: SQLite reads as far as it is asked."""
-    rows: Iterator[tuple[Any, ...]] = connection.execute(FROM_HEAD, (chat, version))
-    for row in rows:
-        if row[-2] != tx:
-            return
-        yield FeedEvent(FeedPosition(tx, row[-1]), chat, event_of(chat, row[:-2]))  # type: ignore[arg-type]  # our id
+    with closing(connection.execute(FROM_HEAD, (chat, version))) as rows:
+        own = list(takewhile(lambda row: row[-2] == tx, rows))
+    return [FeedEvent(FeedPosition(tx, row[-1]), ChatId(chat), event_of(chat, row[:-2])) for row in own]

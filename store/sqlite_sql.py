@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from events.envelope import StoredEvent
 from store.contract import (
-    ChatQuery,
     CommandRecord,
     Header,
     LivingWorker,
@@ -23,6 +22,7 @@ from store.contract import (
     Segment,
 )
 from store.errors import MalformedRow
+from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
@@ -133,7 +133,7 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
         f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY listed_at DESC, chat LIMIT ?",
         (*values, max(query.limit, 0)),
     )
-    return [header_of(row) for row in rows]
+    return [header_of(row) for row in rows.fetchall()]
 
 
 def list_ids(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Any]:
@@ -195,7 +195,8 @@ def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChun
 
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
     """Read the segments of a chat by their last version."""
-    rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,))
+    # All at once: a row that cannot be read must not leave the statement open, and this connection in the past.
+    rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,)).fetchall()
     return [segment_of(row) for row in rows]
 
 

@@ -23,7 +23,8 @@ from events.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from events.replay import state_at
 from events.state import ChatState
 from store import open_store
-from store.contract import ChatQuery, Header
+from store.contract import Header
+from store.query import ChatQuery
 
 PAGE = 200
 

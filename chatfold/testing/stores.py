@@ -17,7 +17,6 @@ from store.contract import (
     FEED_START,
     Append,
     AppendResult,
-    ChatQuery,
     CommandRecord,
     DueChat,
     FeedEvent,
@@ -36,6 +35,7 @@ from store.contract import (
 )
 from store.errors import OutcomeUnknown
 from store.feed import follow
+from store.query import ChatQuery
 
 __all__ = ["CallName", "CountedCall", "CountingStore", "LosingStore", "WrappedStore"]
 

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,7 +48,7 @@ class RawChat:
         self.seq = 0
 
 
-class _Raw:
+class _Raw(ABC):
     """What both databases share."""
 
     def __init__(self) -> None:
@@ -62,8 +63,9 @@ class _Raw:
             await self._step(chat, kind)
             chat.seq += 1
 
+    @abstractmethod
     async def _step(self, chat: RawChat, kind: str) -> None:
-        raise NotImplementedError
+        """Make one step durable."""
 
 
 class RawStatement(_Raw):
@@ -125,8 +127,9 @@ class _Gathering(_Raw):
                 for *_, done in batch:
                     done.set_result(None)
 
+    @abstractmethod
     async def _commit(self, batch: list[tuple[int, int, str, str, asyncio.Future[None]]]) -> None:
-        raise NotImplementedError
+        """Make a batch durable."""
 
 
 class RawGroup(_Gathering):

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from events.ids import ChatId
-from store.contract import ChatQuery, Store
+from store.contract import Store
 from store.errors import StoreUnavailable
+from store.query import ChatQuery
 from tests.store.making import CHAT, appending, of
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from events.ids import ChatId
 from store import postgres_due, postgres_sql, sqlite_batch, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
-from store.contract import ChatQuery
 from store.postgres import PostgresStore
 from store.postgres_pool import connect
+from store.query import ChatQuery
 from store.sqlite import SqliteStore
 from store.urls import parse_postgres
 from tests.store.making import CHAT, appending, events, header

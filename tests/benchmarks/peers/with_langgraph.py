@@ -7,6 +7,7 @@ over a shared pool.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, Final, TypedDict
 
@@ -56,9 +57,10 @@ def _graph(saver: Any) -> Any:
     return graph.compile(checkpointer=saver)
 
 
-class _LangGraph:
+class _LangGraph(ABC):
+    @abstractmethod
     def _saver(self) -> Any:
-        raise NotImplementedError
+        """Return the saver of a chat."""
 
     async def new_chat(self) -> Any:
         return _graph(self._saver()), {"configurable": {"thread_id": f"t{next(_NUMBERS)}"}}

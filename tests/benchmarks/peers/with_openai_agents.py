@@ -44,7 +44,7 @@ class _Instant(Model):
         return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
     def stream_response(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("answers are not streamed here")
 
 
 @function_tool
