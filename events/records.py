@@ -62,7 +62,7 @@ class ErrorInfo(_Record, frozen=True, kw_only=True):
 
 
 class RequestDigests(_Record, frozen=True, kw_only=True):
-    """SHA-256 (hex) of a model request by section, so that a changed prompt is seen later."""
+    """Digests of a model request by section, so that a changed prompt is seen later (``generation.digests``)."""
 
     system: str
     tools: str

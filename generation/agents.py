@@ -149,7 +149,7 @@ class Agent:
 
     @property
     def revision(self) -> str:
-        """SHA-256 (hex) of all that matters for what the agent does, but for the code of its functions."""
+        """Digest of all that matters for what the agent does, but for the code of its functions."""
         return digest_of(
             {
                 "name": self.name,

@@ -47,7 +47,7 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 (hex) of a policy, all its fields written out."""
+    """Return the digest of a policy, all its fields written out."""
     return digest_of(policy)
 
 

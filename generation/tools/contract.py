@@ -241,7 +241,7 @@ class Tool:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of what the model sees of it."""
+        """Digest of what the model sees of it."""
         return digest_of(self.spec)
 
 

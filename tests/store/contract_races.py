@@ -60,6 +60,14 @@ class HintContract:
             assert await hint_at(hints, CHAT, 1) == Hint(CHAT, 1, due)
             assert await hint_at(elsewhere, CHAT, 1) == Hint(CHAT, 1, due)
 
+    async def test_hints_of_one_chat_come_alone(self, store: Store, other: Store) -> None:
+        async with store.hints(CHAT) as hints, other.hints(CHAT) as elsewhere:
+            await store.append(appending(0, chat=ChatId("another")))
+            await store.append(appending(0))
+            for each in (hints, elsewhere):
+                with anyio.fail_after(10):
+                    assert await anext(each) == Hint(CHAT, 1, due=False)
+
     async def test_hints_reach_other_stores_of_the_database(self, store: Store, other: Store) -> None:
         async with other.hints() as hints:
             for version in range(3):
