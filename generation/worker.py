@@ -104,7 +104,8 @@ class Worker:
             await self._lease.take()
             self._lease.start()
             listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            for loop in (self._listen(listening), self._lease.keep(self._beaten), self._lease.guard()):
+            kept = (self._lease.keep(self._beaten), self._lease.guard(), self._runtime.flusher.run())
+            for loop in (self._listen(listening), *kept):
                 self._loops.append(self._spawn(loop))
             await listening
             # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
