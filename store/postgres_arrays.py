@@ -7,6 +7,7 @@ of four known types, and packing them here costs a quarter of that.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is named as errors are, but in small letters
 from typing import Final
@@ -41,7 +42,7 @@ def texts(values: Iterable[str | None]) -> bytes:
     Raises:
         UnicodeEncodeError: One has a lone surrogate.
     """
-    return _array(_TEXT_OID, [_NULL if value is None else _sized(escaped(value).encode()) for value in values])
+    return _array(_TEXT_OID, list(map(_sized_text, values)))
 
 
 def byte_strings(values: Iterable[bytes | None]) -> bytes:
@@ -52,6 +53,12 @@ def byte_strings(values: Iterable[bytes | None]) -> bytes:
 def booleans(values: Iterable[bool]) -> bytes:
     """Pack truth values."""
     return _array(_BOOL_OID, [_TRUE if value else _FALSE for value in values])
+
+
+@lru_cache(maxsize=4096)
+def _sized_text(value: str | None) -> bytes:
+    # Most texts of a batch are the same few, and each id stands in it several times.
+    return _NULL if value is None else _sized(escaped(value).encode())
 
 
 def _sized(value: bytes) -> bytes:
