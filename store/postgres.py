@@ -137,6 +137,8 @@ class PostgresStore(Beside):
 
         async def write(connection: Connection) -> bool:
             async with connection.transaction():
+                # First the lock: what was written under another's shows only to a statement that begins after it.
+                await connection.execute(keep.LOCK_HEADER, {"chat": chat})
                 ((count, blobs),) = await fetch(connection, sql.DELETE, {"chat": chat, "version": expected_version})
                 await drop_blobs(connection, blobs)
             return bool(count)
