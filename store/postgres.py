@@ -51,7 +51,6 @@ from store.postgres_pool import LOCKED, Connection, concerns_all, translation
 from store.query import ChatQuery
 from store.rows import (
     HEADER_COLUMNS,
-    event_of,
     header_of,
 )
 from store.rules import check_append, check_import, hint_of
@@ -98,7 +97,9 @@ class PostgresStore(Beside):
             "upto": _LAST if upto is None else upto,
             "limit": _LAST if limit is None else max(limit, 0),
         }
-        return [event_of(chat, row) for row in await self.read(sql.read_events_statement(content=content), values)]
+        return [
+            sql.read_event(chat, row) for row in await self.read(sql.read_events_statement(content=content), values)
+        ]
 
     async def append(self, append: Append) -> AppendResult:
         """See :meth:`store.contract.Store.append`."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from events.envelope import StoredEvent
 from store.contract import Append, Header, NewEvent
-from store.postgres_texts import NOW, command_found, type_of, value_of
+from store.postgres_texts import NOW, command_found, read_as_is, type_of, value_of
 from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
@@ -17,18 +18,21 @@ from store.rows import (
     WRITTEN_EVENT_COLUMNS,
     WRITTEN_HEADER_COLUMNS,
     content_value,
+    event_of,
     event_row,
     header_row,
     labels_text,
+    unescaped,
 )
 from store.rules import new_commands
 
 _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _WRITTEN_HEADER: Final = ", ".join(WRITTEN_HEADER_COLUMNS)
-_EVENT: Final = ", ".join(EVENT_COLUMNS)
+_EVENT: Final = ", ".join(map(read_as_is, EVENT_COLUMNS))
 _WRITTEN_EVENT: Final = ", ".join(WRITTEN_EVENT_COLUMNS)
 _HEADER_VALUES: Final = ", ".join(value_of(column) for column in WRITTEN_HEADER_COLUMNS)
 _EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{type_of(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
+_COMMAND, _ACTOR = EVENT_COLUMNS.index("command"), EVENT_COLUMNS.index("actor_id")
 
 SCHEMA: Final = """
 SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL, to_regclass('schema_levels') IS NOT NULL,
@@ -209,6 +213,13 @@ def read_events_statement(*, content: bool) -> str:
         f"SELECT {columns} FROM chat_events WHERE chat = %(chat)s AND version > %(after)s AND version <= %(upto)s "
         "ORDER BY version LIMIT %(limit)s"
     )
+
+
+def read_event(chat: str, row: Sequence[Any]) -> StoredEvent:
+    """Return the event of a row whose columns were read as they are: names that people give may hold escapes."""
+    if "\x01" in row[_COMMAND] or "\x01" in (row[_ACTOR] or ""):
+        row = [unescaped(value) if isinstance(value, str) else value for value in row]
+    return event_of(chat, row)
 
 
 def list_statement(query: ChatQuery) -> tuple[str, dict[str, Any]]:
