@@ -186,12 +186,13 @@ class PostgresStore(Beside):
     async def _append(self, append: Append) -> AppendResult:
         values = sql.append_values(append)
         statement = sql.append_statement(append)
+        # Locked by a statement before: what the writer of a segment or a piece committed meanwhile must be seen.
+        locks_first = bool(append.erased) or append.drop_partials
 
         async def write(connection: Connection) -> AppendResult:
             try:
-                async with connection.transaction() if append.unused_blobs or append.erased else nullcontext():
-                    if append.erased:
-                        # Locked by a statement before: what a segment's writer committed meanwhile must be seen.
+                async with connection.transaction() if append.unused_blobs or locks_first else nullcontext():
+                    if locks_first:
                         await connection.execute(keep.LOCK_HEADER, {"chat": append.chat})
                     result = _result(append, (await fetch(connection, statement, values))[0])
                     if append.unused_blobs and isinstance(result, Appended):

@@ -85,6 +85,12 @@ _UPDATED: Final = f"""changed AS (
   UPDATE chats SET ({_WRITTEN_HEADER}) = ROW ({_HEADER_VALUES})
   WHERE chat = %(chat)s AND version = %(expected)s AND NOT EXISTS (SELECT FROM duplicate) RETURNING 1 AS one
 )"""
+# Whoever waited for a lock would not see, and so not delete, what was written under it.
+_UPDATED_AT_ONCE: Final = _UPDATED.replace(
+    "WHERE chat = %(chat)s AND version = %(expected)s",
+    "WHERE chat = (SELECT chat FROM chats WHERE chat = %(chat)s AND version = %(expected)s"
+    " FOR NO KEY UPDATE SKIP LOCKED)",
+)
 # A deletion under way is seen whole or not at all: before it the chat stands in the way, after it the tombstone.
 _CREATED: Final = f"""changed AS (
   INSERT INTO chats ({_WRITTEN_HEADER}) SELECT {_HEADER_VALUES}
@@ -165,8 +171,12 @@ def append_statement(append: Append) -> str:
 
 
 def plain_statement(count: int, *, ends: bool) -> str:
-    """Return the statement that writes ``count`` events of one command to a chat that is there, with plain values."""
-    return _append(count, one=True, creates=False, blobs=False, erases=False, ends=ends)
+    """Return the statement that writes ``count`` events of one command to a chat that is there, with plain values.
+
+    ``ends``: the chat's partials go; then it does not wait for a header that is locked, and writes nothing.
+    """
+    statement = _append(count, one=True, creates=False, blobs=False, erases=False, ends=ends)
+    return statement.replace(_UPDATED, _UPDATED_AT_ONCE) if ends else statement
 
 
 def append_values(append: Append) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from store.postgres_group import Outcome
 from store.postgres_line import Line, numbered
 from tests.store.contract_workers import until
 from tests.store.making import appending, of
-from tests.store.test_postgres import terminate, watcher
+from tests.store.test_postgres import blocked, terminate, watcher
 
 
 @pytest.fixture
@@ -220,6 +220,27 @@ async def test_the_append_that_ends_an_attempt_drops_its_pieces(migrated_databas
         ending = [msgspec.structs.replace(appending(2, chat=name), drop_partials=name != names[1]) for name in names]
         assert await at_once(store, ending) == [Appended()] * 3
         assert [len(await store.read_partials(name)) for name in names] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("together", [1, 3])
+async def test_a_piece_that_is_being_written_does_not_outlive_its_attempt(
+    migrated_database: str, together: int
+) -> None:
+    async with PostgresStore(migrated_database) as store, watcher(migrated_database) as watch:
+        names = await made(store, together)
+        async with watch.transaction():
+            await watch.execute("SELECT 1 FROM chats WHERE chat = 'chat 0' FOR SHARE")
+            ending = [msgspec.structs.replace(appending(1, chat=name), drop_partials=True) for name in names]
+            task = asyncio.create_task(at_once(store, ending))
+            async with watcher(migrated_database) as second:
+
+                async def waits() -> bool:
+                    return await blocked(second)
+
+                await until(waits)
+            await watch.execute("INSERT INTO chat_partials VALUES ('chat 0', 1, 1, 0, 'late')")
+        assert await task == [Appended()] * together
+        assert list(await store.read_partials(names[0])) == []
 
 
 async def test_a_line_tells_errors_and_goes_on(migrated_database: str) -> None:
