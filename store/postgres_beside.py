@@ -26,7 +26,6 @@ from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, READ_FEED
 from store.postgres_pool import Connection
 from store.rows import (
-    event_of,
     note_bytes,
     partial_of,
     refusal_note,
@@ -170,7 +169,7 @@ class Beside(Calls):
         if limit <= 0:
             return []
         rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
-        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], event_of(row[2], row[3:])) for row in rows]
+        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], sql.read_event(row[2], row[3:])) for row in rows]
 
     async def feed_end(self) -> FeedPosition:
         """See :meth:`store.contract.Store.feed_end`."""
