@@ -43,6 +43,7 @@ class Network:
         calm: Nothing is lost, late or away any more.
         hints_lost: The share of hints that is lost, also when it is calm.
         away_until: Virtual time at which the database can be reached again.
+        strike: Is told who sent each write that took effect, before the reply is on its way.
     """
 
     def __init__(self, loop: SimulatedLoop, profile: Profile, random: Random, tell: Callable[[str], None]) -> None:
@@ -52,6 +53,7 @@ class Network:
         self.hints_lost = profile.hints_lost
         self.away_until = 0.0
         self.tell = tell
+        self.strike: Callable[[Host], None] = _spare
         self._random = random
         self._context = WORLD.context()
         self._listeners: list[tuple[Host, Subscription]] = []
@@ -150,6 +152,8 @@ class _Wire:
         network, value, error = self._network, None, None
         try:
             value = _at_once(work())
+            if name in WRITES and not network.calm:
+                network.strike(self._host)
         except Exception as raised:  # noqa: BLE001 - it is the caller's
             error = raised
         if about is not None:
@@ -205,6 +209,10 @@ def _at_once(work: Coroutine[Any, Any, Any]) -> Any:
     except StopIteration as ended:
         return ended.value
     raise AssertionError("a call of the memory store waits")
+
+
+def _spare(host: Host) -> None:
+    """Do nothing to it."""
 
 
 def _lost(name: str) -> Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any, Final
 
 from chatfold.engine import Engine
@@ -17,8 +18,6 @@ from store.errors import StoreError
 
 _STARTING: Final = 0.5
 """Seconds after which a process that could not start tries again."""
-
-_SETTINGS: Final[dict[int, Settings]] = {}
 
 
 class ProcessDied(Exception):
@@ -64,7 +63,7 @@ class Process(Host):
             list(AGENTS.values()),
             worker=worker,
             providers={"simulated": model},
-            settings=_settings(capacity),
+            settings=make_settings(capacity),
         )
 
     def start(self) -> asyncio.Future[None]:
@@ -127,16 +126,16 @@ class Process(Host):
             answer.set_result(done.result())
 
 
-def _settings(capacity: int) -> Settings:
-    if capacity not in _SETTINGS:
-        _SETTINGS[capacity] = Settings(
-            capacity=capacity,
-            lease=LEASE,
-            poll=POLL,
-            grace=GRACE,
-            first_part_timeout=5.0,
-            silence_timeout=5.0,
-            model_retry_unit=0.1,
-            queue_limit=3,
-        )
-    return _SETTINGS[capacity]
+@cache
+def make_settings(capacity: int) -> Settings:
+    """Return the settings of a process that runs so many chats at once."""
+    return Settings(
+        capacity=capacity,
+        lease=LEASE,
+        poll=POLL,
+        grace=GRACE,
+        first_part_timeout=5.0,
+        silence_timeout=5.0,
+        model_retry_unit=0.1,
+        queue_limit=3,
+    )

@@ -59,6 +59,8 @@ class Profile:
     model_slow: float
     tool_calls: float
     tool_slow: float
+    struck_dead: int
+    struck_still: int
     kills: int
     pauses: int
     stops: int
@@ -81,7 +83,7 @@ def draw(random: Random, size: Size) -> Profile:
         workers=random.randint(1, size.workers),
         clients=random.randint(0, 1),
         chats=random.randint(1, size.chats),
-        commands=random.randint(max(1, size.commands // 4), size.commands),
+        commands=random.randint(max(1, size.commands // 3), size.commands),
         users=random.randint(1, 3),
         seconds=size.seconds * random.choice((0.3, 1.0)),
         capacity=random.choice((1, 2, 100, 100)),
@@ -95,9 +97,11 @@ def draw(random: Random, size: Size) -> Profile:
         hints_late=some(0.5, 1.0),
         hints_twice=some(0.3, 0.3),
         model_fails=some(0.5, 0.4),
-        model_slow=some(0.5, 0.5),
+        model_slow=some(0.7, 0.8),
         tool_calls=random.choice((0.0, 0.3, 0.6, 0.9)),
-        tool_slow=some(0.5, 0.6),
+        tool_slow=some(0.6, 0.8),
+        struck_dead=times(0.4, 3),
+        struck_still=times(0.4, 3),
         kills=times(0.5, 3),
         pauses=times(0.5, 3),
         stops=times(0.4, 2),

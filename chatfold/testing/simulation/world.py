@@ -11,7 +11,7 @@ from chatfold.testing.simulation.agents import Mood, SimulatedModel
 from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands, check_texts
 from chatfold.testing.simulation.followers import Follower
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
-from chatfold.testing.simulation.loop import SimulatedLoop
+from chatfold.testing.simulation.loop import Host, SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
@@ -28,6 +28,7 @@ _SOON: Final = POLL + 0.5
 """Virtual seconds within which a pending chat is acquired although every hint was lost."""
 
 _LOOK: Final = 0.25
+_STRUCK: Final = 0.1
 
 
 class World:
@@ -55,6 +56,10 @@ class World:
         self._model = SimulatedModel(mood)
         self._random = Random(random.random())
         self._made = 0
+        self._strikes: list[Callable[[Process], Awaitable[None]]] = [
+            *[self._kill] * profile.struck_dead, *[self._pause] * profile.struck_still
+        ]
+        self.network.strike = self._strike
         self.town = Town(
             random=Random(random.random()),
             ledger=self.ledger,
@@ -130,12 +135,20 @@ class World:
         await asyncio.sleep(when)
         await fault()
 
+    def _strike(self, host: Host) -> None:
+        """Strike a process between the effect of a write and its reply, as often as this world does."""
+        living = isinstance(host, Process) and host.running and not host.dead and not host.stopped
+        if not self._strikes or not living or self._random.random() > _STRUCK:
+            return
+        asyncio.ensure_future(self._strikes.pop()(host))
+
     def _pick(self) -> Process | None:
         living = [process for process in self.processes if process.running and not process.dead]
         return self._random.choice(living) if living else None
 
-    async def _kill(self) -> None:
-        if (process := self._pick()) is None:
+    async def _kill(self, struck: Process | None = None) -> None:
+        process = struck or self._pick()
+        if process is None:
             return
         self.tell(f"{process.name} is killed")
         process.kill()
@@ -143,8 +156,9 @@ class World:
         await asyncio.sleep(self._random.random() * 2.0)
         self._spawn(worker=process.worker)
 
-    async def _pause(self) -> None:
-        if (process := self._pick()) is None or process.stopped:
+    async def _pause(self, struck: Process | None = None) -> None:
+        process = struck or self._pick()
+        if process is None or process.stopped:
             return
         seconds = self._random.choice((0.2, 1.2 * LEASE, 2.0 * LEASE)) * (0.5 + self._random.random())
         self.tell(f"{process.name} stands still for {seconds:.3f} s")
