@@ -28,6 +28,7 @@ class Ledger:
         deleted: Chats that were deleted.
         commands: Command ids by chat.
         acknowledged, refused: Commands whose users were told so.
+        taken_by: How each worker came by a chat: a worker's own append, or one that began with a user's command.
     """
 
     def __init__(self, fail: Callable[[str], None]) -> None:
@@ -37,7 +38,7 @@ class Ledger:
         self.commands: dict[ChatId, set[CommandId]] = {}
         self.acknowledged: list[tuple[ChatId, str]] = []
         self.refused: list[tuple[ChatId, str]] = []
-        self.taken_by: dict[ChatId, str] = {}
+        self.taken_by: dict[tuple[ChatId, WorkerId], str] = {}
 
     def appended(self, append: Append, before: Header | None, *, holder_alive: bool) -> None:
         """Check an append that has just been committed on ``before``."""
@@ -68,13 +69,17 @@ class Ledger:
             self.fail(f"{chat}: the epoch fell from {epoch} to {header.epoch} at version {header.version}")
         if header.epoch != epoch and holder is not None and holder_alive:
             self.fail(f"{chat}: taken from {holder} at version {first.version}, whose lease was alive")
-        if "acquired" in types:
-            self.taken_by[chat] = first.actor.kind
+        if header.holder is not None and "acquired" in types:
+            self.taken_by[chat, header.holder] = first.actor.kind
 
-    def stray(self, chat: str) -> None:
+    def given_up(self, chat: str, worker: str) -> None:
+        """Take note that a runner left its chat because its lease may have ended: the chat may be found again."""
+        self.taken_by.pop((ChatId(chat), WorkerId(worker)), None)
+
+    def stray(self, chat: str, worker: str) -> None:
         """Check a chat that its holder found without a runner: only a command of a user can have left it so."""
-        if self.taken_by.get(ChatId(chat)) == "worker":
-            self.fail(f"{chat}: its worker acquired it, did not know so, and let it lie")
+        if self.taken_by.get((ChatId(chat), WorkerId(worker))) == "worker":
+            self.fail(f"{chat}: its worker {worker} acquired it, did not know so, and let it lie")
 
 
 class LedgerStore(MemoryStore):

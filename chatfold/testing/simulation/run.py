@@ -194,5 +194,8 @@ class _Complaints(logging.Handler):
             return
         if said in _FAULTS and (error is not None or record.levelno >= logging.ERROR):
             self._ledger.fail(f"{host.name} {said}: {type(error).__name__}: {error}")
-        elif said == "held_chat_without_runner":
-            self._ledger.stray(str(getattr(record, "chat", "")))
+        about = (str(getattr(record, "chat", "")), str(getattr(record, "worker", "")))
+        if said == "held_chat_without_runner":
+            self._ledger.stray(*about)
+        elif said == "lease_not_renewed":
+            self._ledger.given_up(*about)

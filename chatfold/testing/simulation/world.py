@@ -224,7 +224,8 @@ class World:
         while not client.running:
             await asyncio.sleep(_LOOK)
         self.processes[:-1] = [process for process in self.processes[:-1] if process.worker]
-        for chat in [header.chat for header in self.database.headers() if not header.archived][:1]:
+        open_to = [header.chat for header in self.database.headers() if not header.archived and not header.queued]
+        for chat in open_to[:1]:
             sent = self.loop.time()
             await client.call(lambda engine, chat=chat: engine.send_message(chat, "are you there"))
             while (header := self.database.header(chat)) is not None and header.status == "pending":
