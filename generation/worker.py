@@ -68,6 +68,7 @@ class Worker:
         self._suspects: set[ChatId] = set()
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
+        self._ran_to: dict[ChatId, int] = {}
         self._segments = SegmentBuilder(runtime.journal.store)
 
     @property
@@ -160,6 +161,7 @@ class Worker:
             if not claims:
                 del self._claims[chat]
                 self._missed.pop(chat, None)
+                self._ran_to.pop(chat, None)
             self._wake_if_due(chat)
 
     def may_take(self, chat: ChatId) -> bool:
@@ -187,6 +189,10 @@ class Worker:
         """
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._runners:
+            if self._ran_to.get(chat, 0) > loaded.header.version:
+                # The reply was slow: another command's reply gave the chat to a runner, which has ended since.
+                self.suspect(chat)
+                return
             runner = self._run(chat, loaded)
             if self._missed.get(chat, 0) > loaded.header.version:
                 # It was changed between the append and now, when there was no runner to tell.
@@ -437,6 +443,8 @@ class Worker:
         finally:
             if self._runners.get(chat) is runner:
                 del self._runners[chat]
+            if chat in self._claims and (ran := runner.state) is not None:
+                self._ran_to[chat] = max(ran.header.version, self._ran_to.get(chat, 0))
         self._segments.offer(loaded)
         if loaded is not None:
             self._faults.forgive(chat)
