@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -182,7 +183,8 @@ async def test_lost_replies(store: CountingStore, lost: list[str]) -> None:
 
 
 async def test_a_repeat_whose_reply_is_lost_too_is_not_taken_for_what_the_log_has(store: CountingStore) -> None:
-    journal = journal_on(store)
+    salts = count()
+    journal = Journal(store, lambda: next(salts).to_bytes(16, "big"))
     await journal.execute(CHAT, doing(b.create()), identity("c1"))
     base = await load_chat(store, CHAT, transcript=True)
     inner = store.inner

@@ -51,7 +51,9 @@ async def check_chat(database: LedgerStore, ledger: Ledger, chat: ChatId) -> tup
     for step in replay(recorded):
         state = step.after
         found += [f"{chat} version {step.recorded.version}: {problem}" for problem in step_problems(step)]
-        found += [f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)]
+        found += [
+            f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)
+        ]
         texts += _texts(step.recorded)
     if state is not None:
         found += [f"{chat} version {len(kept)}: {problem}" for problem in violations(state)]
@@ -65,7 +67,7 @@ def check_commands(ledger: Ledger) -> Iterator[str]:
         if command not in ledger.commands.get(chat, ()):
             yield f"{chat}: command {command} was acknowledged and is not in the log"
     for chat, command in ledger.refused:
-        if command in ledger.commands.get(chat, ()):
+        if chat not in ledger.deleted and command in ledger.commands.get(chat, ()):
             yield f"{chat}: command {command} was refused and is in the log"
 
 

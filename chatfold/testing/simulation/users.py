@@ -161,7 +161,9 @@ async def _edit(town: Town, chat: ChatId, control: Control) -> None:
     if not known:
         return
     target, text = town.random.choice(known), f"rather {town.sent}"
-    await town.command(chat, f"edit {target}", lambda engine, id_: engine.edit_message(chat, target, text, command_id=id_))
+    await town.command(
+        chat, f"edit {target}", lambda engine, id_: engine.edit_message(chat, target, text, command_id=id_)
+    )
 
 
 def _queued(town: Town, chat: ChatId, control: Control) -> str | None:

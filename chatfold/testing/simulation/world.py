@@ -57,7 +57,8 @@ class World:
         self._random = Random(random.random())
         self._made = 0
         self._strikes: list[Callable[[Process], Awaitable[None]]] = [
-            *[self._kill] * profile.struck_dead, *[self._pause] * profile.struck_still
+            *[self._kill] * profile.struck_dead,
+            *[self._pause] * profile.struck_still,
         ]
         self.network.strike = self._strike
         self.town = Town(
@@ -128,7 +129,9 @@ class World:
             (self.profile.deaf, self._deafen),
         )
         return [
-            self._at(self._random.random() * self.profile.seconds, fault) for times, fault in kinds for _ in range(times)
+            self._at(self._random.random() * self.profile.seconds, fault)
+            for times, fault in kinds
+            for _ in range(times)
         ]
 
     async def _at(self, when: float, fault: Callable[[], Awaitable[None]]) -> None:
@@ -265,5 +268,3 @@ def unretrieved(tasks: Sequence[asyncio.Task[Any]]) -> list[str]:
     """Return the errors of tasks that nobody looked at."""
     lost = [task for task in tasks if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False)]
     return [f"nobody looked at {type(error).__name__}: {error}" for task in lost if (error := task.exception())]
-
-
