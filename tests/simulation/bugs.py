@@ -11,6 +11,7 @@ from chatfold.testing.simulation import process
 from chatstate.commands import AnyCommand
 from chatstate.errors import TransitionNotAllowed
 from events.control import Control
+from events.envelope import Recorded
 from events.ids import WorkerId
 from events.records import Actor
 from generation.cancellation import Cause
@@ -96,7 +97,12 @@ def plan_not_run_again() -> AbstractContextManager[Any]:
                     run.do(command, actor)
                 return
             do = run.do
-            run.do = lambda command, actor=None: (issued.append((command, actor)), do(command, actor))[1]  # type: ignore[method-assign,misc]
+
+            def keep(command: AnyCommand, actor: Actor | None = None) -> Recorded:
+                issued.append((command, actor))
+                return do(command, actor)
+
+            run.do = keep  # type: ignore[method-assign]
             plan(run)
 
         return await real(self, chat, once, *args, **options)

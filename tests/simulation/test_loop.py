@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from random import Random
 
 import anyio.to_thread
@@ -33,7 +34,7 @@ def run(main: Callable[[SimulatedLoop], Awaitable[None]], *, seed: int = 1, shuf
         else:
             task.cancel()
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            task.get_coro().close()  # type: ignore[union-attr]
+            task.get_coro().close()
         loop.close()
     return loop
 
@@ -146,7 +147,7 @@ def test_a_hosts_wall_clock_may_be_wrong() -> None:
 
 def test_threads_are_steps_in_virtual_time() -> None:
     async def program(loop: SimulatedLoop) -> None:
-        assert await anyio.to_thread.run_sync(lambda: loop.time()) <= loop.time()
+        assert await anyio.to_thread.run_sync(loop.time) <= loop.time()
         assert await loop.run_in_executor(None, sum, [1, 2]) == 3
         with pytest.raises(ZeroDivisionError):
             await anyio.to_thread.run_sync(lambda: 1 // 0)
@@ -163,7 +164,7 @@ def test_a_deadlock_is_told() -> None:
 
 def test_a_livelock_is_told() -> None:
     async def program(loop: SimulatedLoop) -> None:
-        while True:
+        for _ in count():
             await asyncio.sleep(0.001)
 
     assert (run(program).failure or "").startswith("livelock: ")

@@ -1,4 +1,4 @@
-"""What must hold of every chat when a run is over: its log, its header, what was said and done, what users were told."""
+"""What must hold of every chat when a run is over: its log, what was said and done, what users were told."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.transfer import stored_log
-from chatstate.audit import step_problems
-from chatstate.invariants import violations
+from chatfold.verification import verify_chat
 from events.codec import decode
-from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
-from events.errors import DigestMismatch
 from events.ids import ChatId
 from events.logfile import read_log
 from events.messages import Message
@@ -24,8 +19,6 @@ from events.replay import replay
 from events.state import ChatState
 from events.vocabulary import InterruptionFinished, StepCommitted
 from generation.decide import decide_generation_action
-from store.append import header_of
-from store.contract import Header
 
 RESTING: Final = ("waiting", "error")
 """Statuses in which nobody owes a chat anything but its user."""
@@ -41,23 +34,16 @@ async def check_chat(database: LedgerStore, ledger: Ledger, chat: ChatId) -> tup
     exported = read_log(b"".join((await stored_log(database, chat, blobs=True)).lines()).splitlines(), chat)
     if list(exported.events) != list(kept):
         found.append(f"{chat}: its exported log has other events")
-    try:
-        digest = verify_chain(exported.events, exported.blobs)
-    except DigestMismatch as error:
-        return [*found, f"{chat}: {error}"], []
-    recorded = [decode(event, blobs=exported.blobs) for event in exported.events]
+    verdict = await verify_chat(database, chat)
+    found += [f"{chat} version {finding.version}: {finding.problem}" for finding in verdict.findings]
+    if found:
+        return found, []
     texts: list[str] = []
-    state: ChatState | None = None
-    for step in replay(recorded):
-        state = step.after
-        found += [f"{chat} version {step.recorded.version}: {problem}" for problem in step_problems(step)]
+    for step in replay(decode(event, blobs=exported.blobs) for event in exported.events):
         found += [
             f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)
         ]
         texts += _texts(step.recorded)
-    if state is not None:
-        found += [f"{chat} version {len(kept)}: {problem}" for problem in violations(state)]
-        found += _header(chat, header, state, digest)
     return found, texts
 
 
@@ -113,19 +99,3 @@ def _texts(recorded: Recorded) -> list[str]:
 
 def _text(message: Message) -> str:
     return "".join(part.text.text for part in message.parts if isinstance(part, TextPart) and part.text.available)
-
-
-def _header(chat: ChatId, header: Header, state: ChatState, digest: bytes) -> Iterator[str]:
-    title = state.need_transcript("check").title
-    wanted = header_of(
-        state,
-        digest,
-        chat=chat,
-        title=title.text if title is not None and title.available else None,
-        foreign=header.foreign,
-        reader_level=header.reader_level,
-        listed_at=header.listed_at,
-    )
-    if header != wanted:
-        kept, derived = msgspec.structs.asdict(header), msgspec.structs.asdict(wanted)
-        yield f"{chat}: the header's {sorted(name for name in kept if kept[name] != derived[name])} are not the log's"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from chatfold.engine import Engine
@@ -34,10 +34,8 @@ class Follower:
         while True:
             doors = self._town.open()
             if doors:
-                try:
+                with suppress(ProcessDied, StoreError):
                     await self._town.random.choice(doors).call(self._read)
-                except (ProcessDied, StoreError):
-                    pass
             await asyncio.sleep(0.5)
 
     async def catch_up(self, task: asyncio.Task[None]) -> None:

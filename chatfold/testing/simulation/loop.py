@@ -11,10 +11,12 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from operator import attrgetter
 from random import Random
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 _WINDOW: Final = 4
 """How many steps of tasks that are ready together may be taken in another order than they came in."""
@@ -95,6 +97,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._clock = 0.0
         self._numbers = 0
         self._moved_at = 0
+        self._ending = False
         self._queue: deque[asyncio.Handle] = deque()
         self._ready = self._queue  # the base class puts what is ready there
         self._timers: list[asyncio.TimerHandle] = []
@@ -107,6 +110,16 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Return virtual seconds since the run began."""
         return self._clock
+
+    def run_forever(self) -> None:
+        """Run until ``stop`` or ``fail`` is called."""
+        self._ending = False
+        super().run_forever()
+
+    def stop(self) -> None:
+        """End after the step that runs now."""
+        self._ending = True
+        super().stop()
 
     def fail(self, why: str) -> None:
         """End the run; the first reason counts."""
@@ -126,7 +139,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         future._number = self._next_number()
         return future
 
-    def run_in_executor(self, executor: Any, func: Callable[..., _T], *args: Any) -> asyncio.Future[_T]:
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[_Ts]], _T], *args: Unpack[_Ts]
+    ) -> asyncio.Future[_T]:
         """Run ``func`` on the loop, in a step of its own: there are no threads here."""
         done: asyncio.Future[_T] = self.create_future()
         self.call_soon(_run_into, done, func, args)
@@ -148,11 +163,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         queue = self._queue
-        while queue and not self._stopping:
+        while queue and not self._ending:
             handle = self._take()
             if handle._cancelled:
                 continue
-            host = handle._context.get(HOST)
+            host: Host | None = _context(handle).get(HOST)
             if host is not None and host is not WORLD:
                 if host.dead:
                     continue
@@ -161,7 +176,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     continue
             self.taken += 1
             handle._run()
-        if not self._stopping:
+        if not self._ending:
             self._advance()
 
     def _take(self) -> asyncio.Handle:
@@ -182,7 +197,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         timers, queue = self._timers, self._queue
         while timers and not queue:
             timer = heapq.heappop(timers)
-            timer._scheduled = False
             if timer._cancelled:
                 continue
             if timer.when() > self._clock:
@@ -207,8 +221,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self.call_soon(self.create_task, agen.aclose())
 
 
+_context: Final[Callable[[asyncio.Handle], Context]] = attrgetter("_context")
+
+
 def _is_step(handle: asyncio.Handle) -> bool:
-    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+    return isinstance(getattr(getattr(handle, "_callback", None), "__self__", None), asyncio.Task)
 
 
 def _run_into(done: asyncio.Future[_T], func: Callable[..., _T], args: tuple[Any, ...]) -> None:

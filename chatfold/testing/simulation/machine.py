@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import random as global_random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
-from unittest.mock import patch
 
 import anyio.to_thread
 
@@ -51,14 +50,27 @@ def simulated_machine(loop: SimulatedLoop, random: Random) -> Iterator[None]:
         (time, "clock_gettime"): lambda _: loop.time(),
         (os, "urandom"): random.randbytes,
     }
-    with ExitStack() as stack:
-        for (module, name), virtual in replaced.items():
-            stack.enter_context(patch.object(module, name, instead(getattr(module, name), virtual)))
-        stack.enter_context(patch.object(anyio.to_thread, "run_sync", _threads(loop, threads)))
-        before = global_random.getstate()
-        stack.callback(global_random.setstate, before)
+    values = {place: instead(getattr(*place), virtual) for place, virtual in replaced.items()}
+    before = global_random.getstate()
+    with replacing({**values, (anyio.to_thread, "run_sync"): _threads(loop, threads)}):
         global_random.seed(random.random())
+        try:
+            yield
+        finally:
+            global_random.setstate(before)
+
+
+@contextmanager
+def replacing(values: Mapping[tuple[Any, str], object]) -> Iterator[None]:
+    """Put values in the place of modules' own, by module and name, while the context is entered."""
+    before = {(module, name): getattr(module, name) for module, name in values}
+    try:
+        for (module, name), value in values.items():
+            setattr(module, name, value)
         yield
+    finally:
+        for (module, name), value in before.items():
+            setattr(module, name, value)
 
 
 def _threads(loop: SimulatedLoop, random: Random) -> Callable[..., Any]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Self, cast
 
 from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.profile import Profile
 from chatfold.testing.stores import WrappedStore
+from events.ids import ChatId
 from store.contract import FEED_START, Append, FeedEvent, FeedPosition, Hint, Store
 from store.errors import OutcomeUnknown, StoreUnavailable
 from store.feed import follow
@@ -28,6 +30,15 @@ _TOLD: Final = frozenset({*WRITES, "heartbeat", "forget_worker", "find_command"}
 
 _UNANSWERED: Final = frozenset({*WRITES, "heartbeat"})
 """Calls after which it is not known whether they took effect, where the reply is lost."""
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    """Who listens, and to which chat (None: all)."""
+
+    host: Host
+    chat: ChatId | None
+    subscription: Subscription
 
 
 class Network:
@@ -56,7 +67,7 @@ class Network:
         self.strike: Callable[[Host], None] = _spare
         self._random = random
         self._context = WORLD.context()
-        self._listeners: list[tuple[Host, Subscription]] = []
+        self._listeners: list[_Listener] = []
 
     def delay(self) -> float:
         """Draw the seconds that something is on its way."""
@@ -78,36 +89,38 @@ class Network:
     def publish(self, hints: Iterable[Hint]) -> None:
         """Send hints to all who listen, each on its own way: see :class:`store.notify.Bus`."""
         given = tuple(hints)
-        for host, listener in self._listeners:
-            if host.dead or (self.hints_lost and self._random.random() < self.hints_lost):
+        for listener in self._listeners:
+            wanted = tuple(hint for hint in given if listener.chat in {None, hint.chat})
+            lost = self.hints_lost and self._random.random() < self.hints_lost
+            if not wanted or lost or listener.host.dead:
                 continue
             late = self._random.random() * 2.0 if self.chance(self.profile.hints_late) else 0.0
-            self.later(self.delay() + late, listener.offer, given)
+            self.later(self.delay() + late, listener.subscription.offer, wanted)
             if self.chance(self.profile.hints_twice):
-                self.later(self.delay() + late + self._random.random(), listener.offer, given)
+                self.later(self.delay() + late + self._random.random(), listener.subscription.offer, wanted)
 
     def deafen(self, host: Host) -> None:
         """Close the connections that hints come by."""
-        for owner, listener in self._listeners:
-            if owner is host:
-                listener.close()
+        for listener in self._listeners:
+            if listener.host is host:
+                listener.subscription.close()
 
     @asynccontextmanager
-    async def listen(self, host: Host) -> AsyncIterator[Subscription]:
-        """Subscribe a host."""
-        entry = (host, Subscription())
-        self._listeners.append(entry)
+    async def listen(self, host: Host, chat: ChatId | None = None) -> AsyncIterator[Subscription]:
+        """Subscribe a host to the hints of one chat, or of all."""
+        listener = _Listener(host, chat, Subscription())
+        self._listeners.append(listener)
         try:
-            yield entry[1]
+            yield listener.subscription
         finally:
-            self._listeners.remove(entry)
-            entry[1].close()
+            self._listeners.remove(listener)
+            listener.subscription.close()
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[Subscription]:
+    async def subscribe(self, chat: ChatId | None = None) -> AsyncIterator[Subscription]:
         """Subscribe the world: see :class:`store.notify.Bus`."""
-        async with self.listen(WORLD) as listener:
-            yield listener
+        async with self.listen(WORLD, chat) as subscription:
+            yield subscription
 
 
 class _Wire:
@@ -197,9 +210,9 @@ class ProcessStore(WrappedStore):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """See :meth:`store.contract.Store.hints`."""
-        return self._network.listen(self._host)
+    def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """See :meth:`store.contract.Store.hints`; of one chat, or of all."""
+        return self._network.listen(self._host, chat)
 
 
 def _at_once(work: Coroutine[Any, Any, Any]) -> Any:

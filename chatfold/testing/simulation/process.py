@@ -1,4 +1,4 @@
-"""One simulated process: a real engine behind its own network connection, which can be killed, stopped and restarted."""
+"""One simulated process: a real engine behind a network connection of its own, which can be killed and stopped."""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ GRACE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The world of one seed. Probabilities are per call, hint, answer or tool call; faults are numbers of events."""
+    """The world of one seed. Probabilities are per call, hint, answer or tool call; faults are numbers of events.
+
+    ``segment`` is the number of events after which a segment is built: short chats have some too.
+    """
 
     workers: int
     clients: int
@@ -68,6 +71,7 @@ class Profile:
     skews: int
     deaf: int
     followers: int
+    segment: int
 
 
 def draw(random: Random, size: Size) -> Profile:
@@ -87,7 +91,7 @@ def draw(random: Random, size: Size) -> Profile:
         users=random.randint(1, 3),
         seconds=size.seconds * random.choice((0.3, 1.0)),
         capacity=random.choice((1, 2, 100, 100)),
-        shuffled=random.random() < 0.5,  # noqa: PLR2004 - every second
+        shuffled=random.random() < 0.5,
         latency=random.choice((0.0005, 0.003, 0.03)),
         slow_call=some(0.4, 0.05),
         lost_reply=some(0.5, 0.08),
@@ -109,4 +113,5 @@ def draw(random: Random, size: Size) -> Profile:
         skews=times(0.3, 3),
         deaf=times(0.2, 2),
         followers=random.choice((0, 0, 0, 1)),
+        segment=random.choice((5, 256)),
     )

@@ -17,9 +17,10 @@ from typing import Any, Final
 from chatfold.testing.simulation.agents import MOOD, Mood
 from chatfold.testing.simulation.ledger import Ledger
 from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
-from chatfold.testing.simulation.machine import simulated_machine
+from chatfold.testing.simulation.machine import replacing, simulated_machine
 from chatfold.testing.simulation.profile import Profile, Size, draw
 from chatfold.testing.simulation.world import World, unretrieved
+from store import building, loading
 
 _LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
 _SHOWN: Final = 60
@@ -96,7 +97,8 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
     loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=profile.shuffled)
     lines = _Trace(loop, whole=trace)
     mood = Mood(profile, Random(random.random()))
-    with _alone(), simulated_machine(loop, Random(random.random())):
+    short = {(loading, "TAIL"): profile.segment, (building, "TAIL"): profile.segment}
+    with _alone(), simulated_machine(loop, Random(random.random())), replacing(short):
         context = WORLD.context()
         world = context.run(World, loop, profile, random, mood, lines.tell)
         with _listening(world.ledger):
@@ -132,15 +134,15 @@ def _end(loop: SimulatedLoop) -> None:
     """End what is left: no task of a run may be heard of after it."""
     for task in loop.tasks:
         if not task.done():
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it ends here
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine = task.get_coro()
             with suppress(RuntimeError, asyncio.CancelledError, StopIteration):
-                coroutine.close()  # type: ignore[union-attr]
+                coroutine.close()
         elif not task.cancelled():
             task.exception()
     loop.tasks.clear()
-    loop._queue.clear()  # noqa: SLF001 - the loop's own end
-    loop._timers.clear()  # noqa: SLF001 - see above
+    loop._queue.clear()
+    loop._timers.clear()
     loop.close()
 
 

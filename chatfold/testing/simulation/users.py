@@ -115,7 +115,7 @@ async def create(town: Town, number: int) -> None:
     """Create a chat."""
     chat = ChatId(f"chat{number}")
     agent = town.random.choice(tuple(AGENTS))
-    first = f"hello {number}" if town.random.random() < 0.8 else None  # noqa: PLR2004 - most
+    first = f"hello {number}" if town.random.random() < 0.8 else None
     receipt = await town.command(
         chat,
         "create",
@@ -136,7 +136,7 @@ async def act(town: Town) -> None:
     if control is None:
         return
     names, weights = zip(*(_BUSY if control.status in ("pending", "running") else _IDLE), strict=True)
-    if control.status == "requires_action" and town.random.random() < 0.6:  # noqa: PLR2004 - usually
+    if control.status == "requires_action" and town.random.random() < 0.6:
         await _submit(town, chat, control)
         return
     await _ACTIONS[town.random.choices(names, weights)[0]](town, chat, control)
@@ -191,7 +191,7 @@ async def _submit(town: Town, chat: ChatId, control: Control) -> None:
         return
     results = {item.call: {"said": 1} for item in action.items if item.call is not None and item.kind != "approval"}
     approvals = [
-        ApprovalAnswer(call=item.call, approved=town.random.random() < 0.7)  # noqa: PLR2004 - mostly
+        ApprovalAnswer(call=item.call, approved=town.random.random() < 0.7)
         for item in action.items
         if item.call is not None and item.kind == "approval"
     ]
@@ -204,7 +204,7 @@ async def _submit(town: Town, chat: ChatId, control: Control) -> None:
 
 async def _fork(town: Town, chat: ChatId, control: Control) -> None:
     target = ChatId(f"fork{town.sent}")
-    version = town.random.randint(1, control.version) if town.random.random() < 0.5 else None  # noqa: PLR2004 - half
+    version = town.random.randint(1, control.version) if town.random.random() < 0.5 else None
     resume = control.owed and version is None
     receipt = await town.command(
         target,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from random import Random
 from typing import Any, Final
 
+from chatfold.engine import Engine
+from chatfold.receipts import Receipt
 from chatfold.testing.simulation.agents import Mood, SimulatedModel
 from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands, check_texts
 from chatfold.testing.simulation.followers import Follower
@@ -17,6 +20,7 @@ from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL, Profile
 from chatfold.testing.simulation.users import Town, act, create
+from events.ids import ChatId
 
 REST: Final = 60.0
 """Virtual seconds within which every chat has come to rest once all faults are over."""
@@ -56,7 +60,8 @@ class World:
         self._model = SimulatedModel(mood)
         self._random = Random(random.random())
         self._made = 0
-        self._strikes: list[Callable[[Process], Awaitable[None]]] = [
+        self._started: list[asyncio.Future[None]] = []
+        self._strikes: list[Callable[[Process], Coroutine[Any, Any, None]]] = [
             *[self._kill] * profile.struck_dead,
             *[self._pause] * profile.struck_still,
         ]
@@ -107,7 +112,7 @@ class World:
             process.ahead = self._random.randint(-5_000_000, 5_000_000)
         self.processes.append(process)
         self.tell(f"{process.name} starts")
-        process.start()
+        self._started.append(process.start())
         return process
 
     async def _all(self, *parts: Awaitable[None]) -> None:
@@ -140,10 +145,10 @@ class World:
 
     def _strike(self, host: Host) -> None:
         """Strike a process between the effect of a write and its reply, as often as this world does."""
-        living = isinstance(host, Process) and host.running and not host.dead and not host.stopped
-        if not self._strikes or not living or self._random.random() > _STRUCK:
+        if not isinstance(host, Process) or not host.running or host.dead or host.stopped:
             return
-        asyncio.ensure_future(self._strikes.pop()(host))
+        if self._strikes and self._random.random() < _STRUCK:
+            self._started.append(asyncio.ensure_future(self._strikes.pop()(host)))
 
     def _pick(self) -> Process | None:
         living = [process for process in self.processes if process.running and not process.dead]
@@ -230,7 +235,7 @@ class World:
         open_to = [header.chat for header in self.database.headers() if not header.archived and not header.queued]
         for chat in open_to[:1]:
             sent = self.loop.time()
-            await client.call(lambda engine, chat=chat: engine.send_message(chat, "are you there"))
+            await client.call(partial(_ask, chat))
             while (header := self.database.header(chat)) is not None and header.status == "pending":
                 if self.loop.time() > sent + _SOON:
                     self.loop.fail(f"{chat}: nobody acquired it within {_SOON} s after its hint was lost")
@@ -262,6 +267,10 @@ class World:
         found += self.mood.complaints
         if found:
             self.loop.fail("; ".join(found[:5]))
+
+
+async def _ask(chat: ChatId, engine: Engine) -> Receipt:
+    return await engine.send_message(chat, "are you there")
 
 
 def unretrieved(tasks: Sequence[asyncio.Task[Any]]) -> list[str]:
