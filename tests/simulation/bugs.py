@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
 from chatfold.testing.simulation import process
-from chatstate.commands import AnyCommand
+from chatstate.commands import AnyCommand, Fence
 from chatstate.errors import TransitionNotAllowed
 from events.control import Control
 from events.envelope import Recorded
 from events.ids import WorkerId
 from events.records import Actor
 from generation.cancellation import Cause
+from generation.outcomes import Answered
 from generation.plans import Hold, Task
 from generation.runner import ChatRunner
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
@@ -52,6 +54,26 @@ def hints_taken_for_sure() -> Iterator[None]:
         return real(capacity).model_copy(update={"poll": 80_000.0})
 
     with patch.object(process, "make_settings", settings):
+        yield
+
+
+@contextmanager
+def partial_committed_twice() -> Iterator[None]:
+    """What an interruption kept of an answer is committed once more with the next answer."""
+    kept: dict[str, Answered] = {}
+    keep, record = Answered.keep, Answered.record
+
+    def keeps(self: Answered, run: PlanRun, fence: Fence) -> None:
+        kept[run.state.control.chat] = self
+        keep(self, run, fence)
+
+    def records(self: Answered, run: PlanRun, fence: Fence) -> None:
+        partial = kept.get(run.state.control.chat)
+        if partial is not None:
+            self = replace(self, parts=lambda identity, whole=self: partial.parts(identity) + whole.parts(identity))
+        record(self, run, fence)
+
+    with patch.object(Answered, "keep", keeps), patch.object(Answered, "record", records):
         yield
 
 
@@ -117,6 +139,7 @@ BUGS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] = {
         attempt_fence_removed,
         hint_taken_as_truth,
         hints_taken_for_sure,
+        partial_committed_twice,
         lost_lease_revived,
         lost_acquire_taken_for_refused,
         plan_not_run_again,

@@ -10,6 +10,7 @@ from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.transfer import stored_log
 from chatfold.verification import verify_chat
 from events.codec import decode
+from events.effects import Effects
 from events.envelope import Recorded, StoredEvent
 from events.ids import ChatId
 from events.logfile import read_log
@@ -17,7 +18,7 @@ from events.messages import Message
 from events.parts import TextPart
 from events.replay import replay
 from events.state import ChatState
-from events.vocabulary import InterruptionFinished, StepCommitted
+from events.vocabulary import MessagesImported
 from generation.decide import decide_generation_action
 
 RESTING: Final = ("waiting", "error")
@@ -92,7 +93,7 @@ def _decided(before: ChatState, recorded: Recorded) -> Iterator[str]:
 
 def _texts(recorded: Recorded) -> list[str]:
     event = recorded.event
-    if not isinstance(event, StepCommitted | InterruptionFinished):
+    if not isinstance(event, Effects) or isinstance(event, MessagesImported):
         return []
     return [text for message in event.added if message.role == "assistant" and (text := _text(message))]
 
