@@ -73,8 +73,12 @@ class Ledger:
             self.taken_by[chat, header.holder] = first.actor.kind
 
     def given_up(self, chat: str, worker: str) -> None:
-        """Take note that a runner left its chat because its lease may have ended: the chat may be found again."""
-        self.taken_by.pop((ChatId(chat), WorkerId(worker)), None)
+        """Take note that a runner left its chat because its lease may have ended: the chat may be found again.
+
+        Without a chat: all that the worker had.
+        """
+        for place in [place for place in self.taken_by if place[1] == worker and chat in {"", place[0]}]:
+            del self.taken_by[place]
 
     def stray(self, chat: str, worker: str) -> None:
         """Check a chat that its holder found without a runner: only a command of a user can have left it so."""

@@ -139,9 +139,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         future._number = self._next_number()
         return future
 
-    def run_in_executor(
-        self, executor: Any, func: Callable[[Unpack[_Ts]], _T], *args: *_Ts
-    ) -> asyncio.Future[_T]:
+    def run_in_executor(self, executor: Any, func: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> asyncio.Future[_T]:
         """Run ``func`` on the loop, in a step of its own: there are no threads here."""
         done: asyncio.Future[_T] = self.create_future()
         self.call_soon(_run_into, done, func, args)

@@ -199,5 +199,5 @@ class _Complaints(logging.Handler):
         about = (str(getattr(record, "chat", "")), str(getattr(record, "worker", "")))
         if said == "held_chat_without_runner":
             self._ledger.stray(*about)
-        elif said == "lease_not_renewed":
+        elif said in {"lease_not_renewed", "lease_lost"}:
             self._ledger.given_up(*about)
