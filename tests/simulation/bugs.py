@@ -13,7 +13,8 @@ from chatstate.commands import AnyCommand, Fence
 from chatstate.errors import TransitionNotAllowed
 from events.control import Control
 from events.envelope import Recorded
-from events.ids import WorkerId
+from events.ids import MessageId, WorkerId
+from events.parts import Part
 from events.records import Actor
 from generation.cancellation import Cause
 from generation.outcomes import Answered
@@ -69,9 +70,14 @@ def partial_committed_twice() -> Iterator[None]:
 
     def records(self: Answered, run: PlanRun, fence: Fence) -> None:
         partial = kept.get(run.state.control.chat)
-        if partial is not None:
-            self = replace(self, parts=lambda identity, whole=self: partial.parts(identity) + whole.parts(identity))
-        record(self, run, fence)
+        if partial is None:
+            record(self, run, fence)
+            return
+
+        def both(identity: MessageId) -> tuple[Part, ...]:
+            return partial.parts(identity) + self.parts(identity)
+
+        record(replace(self, parts=both), run, fence)
 
     with patch.object(Answered, "keep", keeps), patch.object(Answered, "record", records):
         yield
