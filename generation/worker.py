@@ -65,7 +65,7 @@ class Worker:
         self._taken: set[ChatId] = set()
         self._faults = ChatFaults(runtime.boot)
         self._idle = asyncio.Event()
-        self._suspects: set[ChatId] = set()
+        self._suspects: dict[ChatId, None] = {}  # a set would be gone through in another order in each process
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
         self._ran_to: dict[ChatId, int] = {}
@@ -200,7 +200,7 @@ class Worker:
 
     def suspect(self, chat: ChatId) -> None:
         """Look soon whether the worker holds ``chat`` without running it."""
-        self._suspects.add(chat)
+        self._suspects[chat] = None
         self._wake.set()
 
     def notice(self, loaded: LoadedChat) -> None:
@@ -381,7 +381,7 @@ class Worker:
         if self._stopping is not None or not self._runtime.lease_fresh():
             return
         while self._suspects:
-            chat = self._suspects.pop()
+            chat, _ = self._suspects.popitem()
             await self._see_to(chat, self._check(chat))
         limit = max(self._free(), 1)
         due = await self._runtime.journal.store.find_due(
@@ -438,7 +438,7 @@ class Worker:
             known = runner.state
             self._blame(chat, "runner_failed", known.state.control.history_version if known is not None else None)
             if known is not None:
-                self._suspects.add(chat)
+                self._suspects[chat] = None
             self._wake.set()  # another chat may have its slot
         finally:
             if self._runners.get(chat) is runner:

@@ -14,6 +14,7 @@ import pytest
 from chatfold.testing.simulation import Size, simulate
 from chatfold.testing.simulation.__main__ import main
 from chatfold.testing.simulation.report import command_of, failure_of
+from events.errors import InvalidValue
 from tests.meta.source import ROOT
 from tests.simulation.bugs import BUGS
 
@@ -90,7 +91,20 @@ def test_many_seeds_run_in_processes_of_their_own(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("45 seeds, ")
 
 
-@pytest.mark.parametrize("wrong", [["--seeds", "5:5"], ["--jobs", "0"], ["--trace"], ["--seed", "1", "--seeds", "0:2"]])
+async def test_a_coroutine_is_no_place_to_simulate() -> None:
+    with pytest.raises(RuntimeError, match="call it from a function that is no coroutine"):
+        simulate(1)
+
+
+def test_bounds_without_a_world_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="commands"):
+        Size(commands=0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["--seeds", "5:5"], ["--jobs", "0"], ["--trace"], ["--seconds", "0"], ["--seed", "1", "--seeds", "0:2"]],
+)
 def test_a_wrong_command_line_is_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         ("workers", _positive, "processes that run chats, at most"),
         ("chats", _positive, "chats that users begin with, at most"),
         ("commands", _positive, "commands that users send, at most"),
-        ("seconds", float, "virtual seconds in which they send them"),
+        ("seconds", _seconds, "virtual seconds in which they send them"),
         ("steps", _positive, "steps after which a run is given up"),
     ):
         default = getattr(usual, name)
@@ -101,6 +102,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
     return value
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from events.errors import InvalidValue
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
@@ -27,6 +29,16 @@ class Size:
     commands: int = 16
     seconds: float = 10.0
     steps: int = 400_000
+
+    def __post_init__(self) -> None:
+        """Refuse bounds within which there is no world.
+
+        Raises:
+            InvalidValue: One is not over zero.
+        """
+        for name in self.__dataclass_fields__:
+            if not getattr(self, name) > 0:
+                raise InvalidValue(f"$.{name}", f"must be over zero, not {getattr(self, name)}")
 
 
 LEASE: Final = 3.0

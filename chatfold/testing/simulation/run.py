@@ -81,7 +81,7 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
 
     The engine's own code runs over the memory store, with virtual time and a network in between that loses, delays and
     reorders; processes are killed, stopped and restarted; users send commands and insist. Nothing outside is touched:
-    no file, no socket, no thread, no real clock. Must not be called while an event loop runs in this thread.
+    no file, no socket, no thread, no real clock.
 
     Args:
         seed: Decides everything.
@@ -90,7 +90,12 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
 
     Returns:
         What became of it. A violation is told there and not raised.
+
+    Raises:
+        RuntimeError: It was called from a coroutine: it runs an event loop of its own.
     """
+    if _is_in_a_loop():
+        raise RuntimeError("simulate runs an event loop of its own: call it from a function that is no coroutine")
     size = size or Size()
     random = Random(seed)
     profile = draw(random, size)
@@ -120,6 +125,14 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
         trace=tuple(lines.lines),
         profile=profile,
     )
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _drive(loop: SimulatedLoop, context: Any, world: World) -> None:
