@@ -207,8 +207,11 @@ def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> P
 
 
 def take(run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> None:
-    """Acquire within a plan, and go on as ``advance`` does."""
+    """Acquire within a plan, and go on as ``advance`` does; nothing where the lease is lost."""
     hold = hold_at(run.state.control.epoch + 1)
+    if hold.lost():
+        # The plan may run again long after it was made: a chat held under a lease that is lost helps nobody.
+        return
     run.do(c.Acquire(worker=worker, release=release, lease_dead=run.lease_dead), hold.actor)
     advance(run, hold)
 
