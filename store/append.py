@@ -280,7 +280,9 @@ class Journal:
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)
-            return Appended() if await self._is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            return (
+                Appended() if await self._is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            )
 
     async def _is_ours(self, found: CommandRecord, append: Append) -> bool:
         """Whether what the log has of a command are these very events.
@@ -332,7 +334,10 @@ class Journal:
         if known is None or known.state.transcript is None or known.header.version >= header.version:
             return None
         # The event at the known version comes along for its digest: it tells whether this is the same log.
-        first, *news = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        kept = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        if not kept:
+            return None  # it was deleted since its header was read
+        first, *news = kept
         if first.digest != known.header.digest:
             return None
         blobs = await read_blobs(self.store, news)

@@ -1,4 +1,4 @@
-"""Forks of chats that go meanwhile, and of versions at which there is nothing to answer yet."""
+"""Chats that are deleted while they are read, and forks of versions at which there is nothing to answer yet."""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ async def test_a_chat_that_is_deleted_while_it_is_forked_is_not_found(any_base: 
         with pytest.raises(ChatNotFound):
             await forking
         assert await types_of(any_base, "copy") == []
+
+
+async def test_a_chat_that_is_deleted_while_its_news_are_read_is_not_found(any_base: Store) -> None:
+    gated = GatedStore(any_base)
+    async with engine_on(gated, ["Hi."]) as engine, engine_on(GatedStore(any_base), [], worker=False) as other:
+        sent = await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        await settled(engine)
+        await other.set_title(CHAT, "A talk")
+        reading = gated.hold("read_events")
+        editing = asyncio.create_task(engine.edit_message(CHAT, sent.messages[0], "Good day"))
+        await reading.arrived()
+        await other.delete(CHAT)
+        reading.open()
+        with pytest.raises(ChatNotFound):
+            await editing
 
 
 async def test_a_fork_of_a_fork_before_its_messages_owes_nothing(any_base: Store) -> None:
