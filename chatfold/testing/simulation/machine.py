@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final
 
 import anyio.to_thread
 
+from chatfold import randomness
 from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
 
 EPOCH_US: Final = 1_700_000_000_000_000
@@ -50,9 +52,16 @@ def simulated_machine(loop: SimulatedLoop, random: Random) -> Iterator[None]:
         (time, "clock_gettime"): lambda _: loop.time(),
         (os, "urandom"): random.randbytes,
     }
-    values = {place: instead(getattr(*place), virtual) for place, virtual in replaced.items()}
+    values: dict[tuple[Any, str], object] = {
+        place: instead(getattr(*place), virtual) for place, virtual in replaced.items()
+    }
     before = global_random.getstate()
-    with replacing({**values, (anyio.to_thread, "run_sync"): _threads(loop, threads)}):
+    stock = SimpleNamespace(take=random.randbytes)
+    others: dict[tuple[Any, str], object] = {
+        (randomness, "RANDOM"): stock,
+        (anyio.to_thread, "run_sync"): _threads(loop, threads),
+    }
+    with replacing(values | others):
         global_random.seed(random.random())
         try:
             yield

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from functools import cache
 from typing import Any, Final
 
 from chatfold.engine import Engine
+from chatfold.randomness import new_id
 from chatfold.settings import Settings
 from chatfold.testing.simulation.agents import AGENTS, SimulatedModel
 from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
@@ -65,6 +67,8 @@ class Process(Host):
             providers={"simulated": model},
             settings=make_settings(capacity),
         )
+        # By default an id takes the time of the clock that was there when its module was imported.
+        self.engine.runtime.new_id = lambda: new_id(time.time)
 
     def start(self) -> asyncio.Future[None]:
         """Enter the engine, again and again while the database is away."""

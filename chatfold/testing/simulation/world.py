@@ -261,6 +261,8 @@ class World:
                 problems, said = await check_chat(self.database, self.ledger, chat)
                 found += problems
                 texts += said
+        for chat, log in self.ledger.logs.items():
+            self.tell(f"{chat} has {len(log)} events, the last one's digest is {log[-1].digest.hex()}")
         found += check_commands(self.ledger)
         found += check_texts(texts, self.mood.spoken)
         found += [problem for follower in self._followers for problem in follower.problems()]
