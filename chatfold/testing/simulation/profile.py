@@ -124,6 +124,6 @@ def draw(random: Random, size: Size) -> Profile:
         outages=times(0.2, 2),
         skews=times(0.3, 3),
         deaf=times(0.2, 2),
-        followers=random.choice((0, 0, 0, 1)),
+        followers=random.choice((0, 0, 1, 2)),
         segment=random.choice((5, 256)),
     )

@@ -74,7 +74,8 @@ class World:
             tell=tell,
             fail=loop.fail,
         )
-        self._followers = [Follower(self.town, self.database) for _ in range(profile.followers)]
+        followed = (None, ChatId("chat0"))[: profile.followers]
+        self._followers = [Follower(self.town, self.database, chat) for chat in followed]
 
     async def live(self) -> None:
         """Go through all of it; what is wrong is told to the loop."""
