@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -34,7 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = range(1000) if options.seeds is None else options.seeds
     if options.trace:
         parser.error("--trace is for one --seed")
-    return _many(seeds, size, jobs=options.jobs, failures=options.failures)
+    # Asked to end, it ends its processes first.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return _many(seeds, size, jobs=options.jobs, failures=options.failures)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _one(seed: int, size: Size, *, trace: bool) -> int:

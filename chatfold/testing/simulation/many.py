@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -28,13 +29,18 @@ def outcomes(seeds: Sequence[int], size: Size | None = None, *, jobs: int = 1) -
             yield simulate(seed, size)
         return
     # Spawned and not forked: each begins with nothing of this process in it.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_it_to_the_parent) as pool:
         waiting: list[Future[list[Outcome]]] = [pool.submit(_run, part, size) for part in parts]
         try:
             for ended in as_completed(waiting):
                 yield from ended.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _leave_it_to_the_parent() -> None:
+    """Let Ctrl-C end the parent alone, which ends this process then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(seeds: Sequence[int], size: Size | None) -> list[Outcome]:
