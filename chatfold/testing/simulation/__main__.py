@@ -58,20 +58,24 @@ def _one(seed: int, size: Size, *, trace: bool) -> int:
 def _many(seeds: range, size: Size, *, jobs: int, failures: int) -> int:
     failed = events = done = 0
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("seeds", total=len(seeds))
-        for outcome in outcomes(seeds, size, jobs=jobs):
-            progress.advance(bar)
-            done += 1
-            events += outcome.events
-            if outcome.violation is not None:
-                failed += 1
-                progress.stop()
-                _say(failure_of(outcome, size), "")
-                progress.start()
-                if failed >= failures:
-                    break
-    _say(f"{done} seeds, {events} events, {failed or 'no'} {'violation' if failed == 1 else 'violations'}")
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("seeds", total=len(seeds))
+            for outcome in outcomes(seeds, size, jobs=jobs):
+                progress.advance(bar)
+                done += 1
+                events += outcome.events
+                if outcome.violation is not None:
+                    failed += 1
+                    progress.stop()
+                    _say(failure_of(outcome, size), "")
+                    progress.start()
+                    if failed >= failures:
+                        break
+    finally:
+        # Also of a run that is cut short.
+        of = f" of {len(seeds)}" if done < len(seeds) else ""
+        _say(f"{done}{of} seeds, {events} events, {failed or 'no'} {'violation' if failed == 1 else 'violations'}")
     return int(failed > 0)
 
 
