@@ -226,7 +226,7 @@ def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold], left
 def take(
     run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold], leftovers: LeftBy | None = None
 ) -> None:
-    """Acquire within a plan, and go on as ``advance`` does.
+    """Acquire within a plan, and go on as ``advance`` does; nothing where the lease is lost.
 
     Args:
         run: The plan's run.
@@ -236,11 +236,14 @@ def take(
         leftovers: Asked what a dead holder's attempt left; None where the chat is known to have no holder.
 
     Raises:
-        TransitionNotAllowed: It may not be acquired, by the machine or by this worker.
+        TransitionNotAllowed: It may not be acquired, by the machine or by this worker for now.
     """
     hold = hold_at(run.state.control.epoch + 1)
-    if hold.lost() or not hold.ready(run.state.control):
-        reason = "this worker's lease is lost" if hold.lost() else "it was lost before and is left alone for a while"
+    if hold.lost():
+        # The plan may run again long after it was made: a chat held under a lease that is lost helps nobody.
+        return
+    if not hold.ready(run.state.control):
+        reason = "it was lost before and is left alone for a while"
         raise TransitionNotAllowed(c.Acquire.trigger, classify(run.state.control), reason)
     left = leftovers(run.state.control) if leftovers is not None and run.lease_dead else _NOTHING
     run.do(c.Acquire(worker=worker, release=release, lease_dead=run.lease_dead), hold.actor)

@@ -53,8 +53,8 @@ class Strays:
         self._adopt = adopt
         self._guarded = guarded
         self._released = released
-        self.suspects: set[ChatId] = set()
-        """Chats to look at soon."""
+        self.suspects: dict[ChatId, None] = {}
+        """Chats to look at soon: no set, which would be gone through in another order in each process."""
 
     async def find(self) -> None:
         """See to all chats that the store says are held here.
@@ -77,7 +77,7 @@ class Strays:
     async def _see_to(self, chats: tuple[ChatId, ...] | list[ChatId]) -> None:
         async def check(chat: ChatId) -> None:
             await self._guarded(chat, self._check(chat))
-            self.suspects.discard(chat)
+            self.suspects.pop(chat, None)
 
         await in_parallel(chats, check)
 

@@ -283,7 +283,20 @@ class Journal:
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)
-            return Appended() if _is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            return (
+                Appended() if await self._is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            )
+
+    async def _is_ours(self, found: CommandRecord, append: Append) -> bool:
+        """Whether what the log has of a command are these very events.
+
+        An earlier try of the same command, whose reply was lost before it arrived, is not: its events stand at the same
+        versions with other salts, maybe other times and contents, and all that follows chains from their digests.
+        """
+        if found.first != append.expected_version + 1:
+            return False
+        kept = await self.store.read_events(append.chat, after=found.first - 1, upto=found.first, content=False)
+        return [event.digest for event in kept] == [append.events[0].stored.digest]
 
     async def _repeated(self, chat: ChatId, identity: CommandIdentity, *, transcript: bool) -> Outcome | None:
         found = await self.store.find_command(chat, identity.command)
@@ -324,7 +337,10 @@ class Journal:
         if known is None or known.state.transcript is None or known.header.version >= header.version:
             return None
         # The event at the known version comes along for its digest: it tells whether this is the same log.
-        first, *news = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        kept = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        if not kept:
+            return None  # it was deleted since its header was read
+        first, *news = kept
         if first.digest != known.header.digest:
             return None
         blobs = await read_blobs(self.store, news)
@@ -476,10 +492,6 @@ def _title(before: Header | None, recorded: list[Recorded]) -> str | None:
         if isinstance(item.event, TitleChanged | ChatCreated | ChatForked):
             title = item.event.title.text if item.event.title is not None else None
     return title
-
-
-def _is_ours(found: CommandRecord, append: Append) -> bool:
-    return found.first == append.expected_version + 1 and found.fingerprint == append.events[0].fingerprint
 
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:

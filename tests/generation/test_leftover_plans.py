@@ -122,12 +122,13 @@ def _never(_: Control) -> Leftover:
 
 
 @pytest.mark.parametrize(
-    ("x", "deaths", "kind"),
-    [(X.I0, 1, InterruptionFinished), (X.R0, TAKEOVER_LIMIT, TurnFailed), (X.R0, 1, Released)],
+    ("x", "takeovers", "kind"),
+    [(X.I0, 0, InterruptionFinished), (X.R0, TAKEOVER_LIMIT - 1, TurnFailed), (X.R0, 0, Released)],
 )
-def test_a_chat_whose_runner_died_here_keeps_it_by_the_same_rule(x: X, deaths: int, kind: type) -> None:
+def test_a_chat_whose_runner_died_here_keeps_it_by_the_same_rule(x: X, takeovers: int, kind: type) -> None:
     run = run_of(working(generating, x))
-    let_go(run, hold(), deaths, lambda _: LEFT)
+    run.state.control.takeovers = takeovers
+    let_go(run, hold(), lambda _: LEFT, died=True)
     event = run.recorded[-1].event
     assert isinstance(event, kind)
     keeps = kind is not Released
