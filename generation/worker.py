@@ -18,7 +18,8 @@ from chatstate.errors import Refusal
 from events.ids import ChatId, WorkerId
 from events.records import ReleaseReason
 from generation.faults import ChatFaults
-from generation.plans import Hold, let_go, take
+from generation.flushing import with_leftovers
+from generation.plans import Hold, LeftBy, let_go, take
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from store.append import PlanRun
@@ -91,7 +92,7 @@ class Worker:
         try:
             await self._new_lease()
             listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            for loop in (self._listen(listening), self._beat()):
+            for loop in (self._listen(listening), self._beat(), self._runtime.flusher.run()):
                 self._loops.append(self._spawn(loop))
             await listening
             # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
@@ -290,8 +291,14 @@ class Worker:
         if not self._is_stray(chat):
             return
         try:
-            outcome = await self._runtime.journal.execute(
-                chat, lambda run: self._let_go_stray(chat, run), self._runtime.identity(), now=self._runtime.now
+            outcome = await with_leftovers(
+                lambda: self._runtime.journal.store.read_partials(chat),
+                lambda left: self._runtime.journal.execute(
+                    chat,
+                    lambda run: self._let_go_stray(chat, run, left.of),
+                    self._runtime.identity(),
+                    now=self._runtime.now,
+                ),
             )
         except Refusal as refusal:
             _log.debug("stray_moved_on", chat=chat, code=refusal.code)
@@ -305,12 +312,12 @@ class Worker:
             _log.warning("held_chat_without_runner", chat=chat, worker=self.worker)
             self._wake.set()
 
-    def _let_go_stray(self, chat: ChatId, run: PlanRun) -> None:
+    def _let_go_stray(self, chat: ChatId, run: PlanRun, leftovers: LeftBy) -> None:
         control = run.state.control
         hold = self._hold_at(control.epoch)
         # Asked here and not before: a command may have taken the chat meanwhile.
         if hold.holds(control) and self._is_stray(chat):
-            let_go(run, hold, self._faults.deaths(chat, control.history_version))
+            let_go(run, hold, self._faults.deaths(chat, control.history_version), leftovers)
 
     async def _see_to(self, chat: ChatId, work: Awaitable[None]) -> None:
         """Do work for one chat: unless the store is away, its failure is that chat's alone."""

@@ -67,6 +67,8 @@ class PlanRun:
         newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
             same.
         met: The execution states that their commands met.
+        unflushed: Set by a plan that ends the attempt which it met under way: no piece of its answer was handed to the
+            store, so there is none to drop.
     """
 
     def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
@@ -78,6 +80,7 @@ class PlanRun:
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self.met: list[X] = []
+        self.unflushed = False
         self._identity = identity
 
     def do(self, command: AnyCommand, actor: Actor | None = None) -> Recorded:
@@ -360,6 +363,7 @@ class Journal:
             events=tuple(events),
             blobs=blobs,
             erased=await self._erasures(chat, run),
+            drop_partials=not run.unflushed and loaded is not None and _ends_answer(loaded.state.control, run),
         )
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
         same = before is not None and before.holder == header.holder
@@ -447,6 +451,18 @@ def header_of(
 def _listed_at(before: Header | None, control: Control) -> int:
     runs_on = before is not None and before.status == control.status == "running"
     return before.listed_at if before is not None and runs_on else control.updated_at
+
+
+def _ends_answer(before: Control, run: PlanRun) -> bool:
+    """Whether an answer of which the store may hold pieces is under way no more, or its chat's content is erased."""
+    after = run.state.control
+    if any(isinstance(recorded.event, ContentErased) for recorded in run.recorded):
+        return after.running is None or after.running.kind != "generate"
+    if before.running is None or before.running.kind != "generate":
+        return False
+    now = after.running
+    was = before.history_version, before.running.attempt
+    return now is None or (after.history_version, now.attempt) != was
 
 
 def _reads_whole(control: bytes) -> bool:

@@ -393,12 +393,15 @@ class Store(Protocol):
         """
         ...
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """Keep pieces of answers under way, of any number of chats, best effort.
 
-        Only those whose chat's header still shows their epoch, history and attempt are kept: the others are dropped
-        without a word, and so may be those of a chat that is being written to at this moment. A chunk that is there
-        already stays as it is.
+        Only those whose chat's header still shows their epoch, history and attempt are kept; those of a chat that is
+        being written to at this moment may be passed over. A chunk that is there already stays as it is.
+
+        Returns:
+            The chats whose chunks are kept. Of another one all may be given again: later ones are worth nothing
+            without those before them.
         """
         ...
 

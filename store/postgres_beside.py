@@ -105,10 +105,10 @@ class Beside(Calls):
         rows = await self.read(keep.LAST_REFUSAL, {"chat": chat})
         return refusal_note(rows[0][0]) if rows else None
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
-        if chunks:
-            await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks))
+        rows = await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks)) if chunks else []
+        return frozenset(ChatId(row[0]) for row in rows)
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""
