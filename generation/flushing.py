@@ -46,6 +46,9 @@ SETTLED: Final = 0.5
 PAUSE: Final = 0.1
 """Seconds between two calls of the store at least."""
 
+BATCH: Final = 1 << 20
+"""Bytes after which a call of the store takes no more answers along: their copies must not count as memory."""
+
 _WEIGHT: Final = 64
 """What a part counts beside its text."""
 
@@ -237,12 +240,21 @@ class Flusher:
     async def _flush(self) -> None:
         now = self._clock()
         self._hurry, self._pause = False, PAUSE
-        taken: dict[PartialSource, Sequence[PartialChunk]] = {}
-        for source in tuple(self._waiting.values()):
-            if source.size >= LARGE or (source.since is not None and now - source.since >= SETTLED):
-                self._take(source, taken)
-        if taken:
-            await self._write(taken)
+        due = [
+            source
+            for source in reversed(self._waiting.values())
+            if source.size >= LARGE or (source.since is not None and now - source.since >= SETTLED)
+        ]
+        while due:
+            taken: dict[PartialSource, Sequence[PartialChunk]] = {}
+            size = 0
+            while due and size < BATCH:
+                source = due.pop()
+                # An answer may have ended while another batch was written.
+                if source.key in self._waiting and self._take(source, taken):
+                    size += sum(len(chunk.data) for chunk in taken[source])
+            if taken:
+                await self._write(taken)
 
     async def _write(self, taken: Mapping[PartialSource, Sequence[PartialChunk]]) -> None:
         self._under_way = frozenset(source.key for source in taken)
@@ -262,15 +274,16 @@ class Flusher:
         for source, chunks in taken.items():
             self._settle(source, len(chunks) if source.key.chat in kept else 0)
 
-    def _take(self, source: PartialSource, taken: dict[PartialSource, Sequence[PartialChunk]]) -> None:
+    def _take(self, source: PartialSource, taken: dict[PartialSource, Sequence[PartialChunk]]) -> bool:
         try:
             taken[source] = source.chunks()
             source.flushed = True
+            return True
         except (ValueError, TypeError, RecursionError) as error:
             _log.warning("partial_not_encodable", chat=source.key.chat, error=type(error).__name__)
             source.give_up()
-            if not source.waits:
-                del self._waiting[source.key]
+            del self._waiting[source.key]
+            return False
 
     def _settle(self, source: PartialSource, written: int) -> None:
         """Take out of a source what was written; what was not is tried again soon."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, defstruct
+from msgspec.structs import asdict, fields, replace
 
 from events.ids import MessageId
 from events.messages import Message, Step
@@ -58,6 +58,15 @@ _TAGS: Final[dict[str, type[_Given]]] = {
     "f": Finish,
 }
 _TAG_OF: Final = {cls: tag for tag, cls in _TAGS.items()}
+
+_FREE: Final = ("metadata", "output")
+"""Fields of parts that hold any JSON."""
+
+# The type of any JSON names itself, which msgspec does not follow.
+_FORMS: Final = {
+    tag: defstruct(cls.__name__, [(f.name, Any if f.name in _FREE else f.type) for f in fields(cls)])
+    for tag, cls in _TAGS.items()
+}
 
 
 class Timed(NamedTuple):
@@ -108,11 +117,11 @@ def cut_answer(assembler: Assembler, step: Step) -> Message | None:
     return Message(role="assistant", parts=parts, step=step, interrupted=True) if parts else None
 
 
-def encode_chunk(parts: Iterable[Timed], tools: Mapping[str, ToolPolicy], start: CallStart | None = None) -> bytes:
+def encode_chunk(parts: Sequence[Timed], tools: Mapping[str, ToolPolicy], start: CallStart | None = None) -> bytes:
     """Return a chunk's data.
 
     Args:
-        parts: The parts since the chunk before; deltas that follow one another are joined.
+        parts: The parts since the chunk before, at least one; deltas that follow one another are joined.
         tools: Declared tools by name: of those that ``parts`` call the declaration goes with them.
         start: What is known of the call; in the attempt's first chunk.
 
@@ -123,6 +132,7 @@ def encode_chunk(parts: Iterable[Timed], tools: Mapping[str, ToolPolicy], start:
     named = {part.name for _, part in joined if isinstance(part, CallDelta | CallEnd)}
     chunk: dict[str, Any] = {
         "v": FORMAT,
+        "at": parts[-1].at,
         "parts": [[_TAG_OF[type(part)], at, msgspec.to_builtins(part)] for at, part in joined],
     }
     if called := [msgspec.to_builtins(tools[name]) for name in sorted(named) if name in tools]:
@@ -168,9 +178,14 @@ def _whole(timed: Timed, texts: Sequence[str]) -> Timed:
 
 class _Chunk(Struct, frozen=True):
     v: int
+    at: int
     parts: list[tuple[str, int, dict[str, Any]]]
     tools: list[ToolPolicy] = []
     start: CallStart | None = None
+
+
+def _part(tag: str, given: dict[str, Any]) -> _Given:
+    return _TAGS[tag](**asdict(msgspec.convert(given, _FORMS[tag])))
 
 
 class _Damaged(Exception):
@@ -222,7 +237,7 @@ class _Replay:
             chunk = msgspec.convert(json.loads(data), _Chunk)
             if chunk.v != FORMAT:
                 raise _Damaged(f"form {chunk.v} is not known")
-            parts = [Timed(at, msgspec.convert(given, _TAGS[tag])) for tag, at, given in chunk.parts]
+            parts = [Timed(at, _part(tag, given)) for tag, at, given in chunk.parts]
         except (ValueError, KeyError, RecursionError) as error:
             # The text of the error might hold content.
             raise _Damaged(type(error).__name__) from None
@@ -236,6 +251,7 @@ class _Replay:
             except ProviderError as error:
                 raise _Damaged(type(error).__name__) from None
             self._last_at = at
+        self._last_at = chunk.at
 
     def leftover(self, problem: str | None) -> Leftover:
         """Return what there is."""
