@@ -394,14 +394,10 @@ class Store(Protocol):
         ...
 
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
-        """Keep pieces of answers under way, of any number of chats, best effort.
+        """Keep pieces of answers under way, best effort, and return the chats whose pieces are kept.
 
         Only those whose chat's header still shows their epoch, history and attempt are kept; those of a chat that is
         being written to at this moment may be passed over. A chunk that is there already stays as it is.
-
-        Returns:
-            The chats whose chunks are kept. Of another one all may be given again: later ones are worth nothing
-            without those before them.
         """
         ...
 
