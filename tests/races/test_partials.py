@@ -16,7 +16,7 @@ from events.ids import ChatId
 from events.vocabulary import AttemptStarted, InterruptionFinished, TurnFailed
 from generation import flushing
 from generation.errors import ClassifiedError
-from generation.providers.script import Fail, UseTool, turn
+from generation.providers.script import Fail, Turn, UseTool, turn
 from store.contract import Store
 from tests.races.gates import GatedStore, having
 from tests.races.kit import CHAT, Stop, engine_on, reached, settled, sound, texts, until
@@ -33,11 +33,10 @@ async def kept_chunks(store: Store) -> int:
     return len(await store.read_partials(ChatId(CHAT)))
 
 
-async def flushed(store: Store, text: bytes = b"look") -> None:
-    """Wait until the store has pieces that hold a text."""
-    async with asyncio.timeout(20):
-        while text not in b"".join(chunk.data for chunk in await store.read_partials(ChatId(CHAT))):  # noqa: ASYNC110 - another engine writes
-            await asyncio.sleep(0.002)
+async def flushed(engine: Engine) -> None:
+    """Wait until the store has all that came."""
+    flusher = engine.runtime.flusher
+    await until(lambda: not flusher._waiting and not flusher._under_way)
 
 
 async def die(base: Store, engine: Engine) -> None:
@@ -62,7 +61,7 @@ async def lost_worker(base: Store, *, deaf: bool = True) -> AsyncIterator[Engine
     async with engine_on(gated, [turn("Half an answer", UseTool("look"), stop.at())]) as lost:
         await lost.create_chat("helper", "Hello", chat_id=CHAT)
         await stop.arrived()
-        await flushed(base)
+        await flushed(lost)
         yield lost
 
 
@@ -144,7 +143,7 @@ async def test_a_turn_that_lost_its_last_worker_keeps_what_that_one_had_streamed
             if number == 0:
                 await engine.create_chat("helper", "Hello", chat_id=CHAT)
             await stop.arrived()
-            await flushed(any_base, f"Try {number}".encode())
+            await flushed(engine)
             await die(any_base, engine)
         last = await stack.enter_async_context(engine_on(GatedStore(any_base), ["Done."]))
         state = await settled(last)
@@ -203,29 +202,48 @@ class Watched:
         await asyncio.wait([self._task])
 
 
+async def shown(engine: Engine, stop: Stop) -> Watched:
+    """Watch a chat until the text before ``stop`` was shown, then let the model go on."""
+    seen = Watched(engine)
+    await until(lambda: "er" in seen.told)
+    stop.go()
+    return seen
+
+
 BROKEN = ClassifiedError(kind="generic", message="The provider broke.", provider="scripted")
 
 
 async def test_a_failure_with_no_retry_left_keeps_what_was_shown(any_base: Store) -> None:
-    async with engine_on(GatedStore(any_base), [turn("Half an answer", Fail(BROKEN)), "Done."]) as engine:
+    stop = Stop()
+    script: list[Turn | str] = [turn("Half an answer", stop.at(), Fail(BROKEN)), "Done."]
+    async with engine_on(GatedStore(any_base), script) as engine:
         await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        seen = await shown(engine, stop)
         state = await settled(engine)
         assert state.control.status == "error"
         assert texts(state) == ["user: Hello", "assistant: Half an answer (interrupted)"]
         failed = (await sound(any_base))[-1].event
         assert isinstance(failed, TurnFailed)
         assert failed.attempt is not None
+        await until(lambda: "turn_failed" in seen.told)
+        assert "<reset>" not in seen.told
         await engine.resume(CHAT)
         state = await settled(engine)
+        await seen.stop()
     assert texts(state)[2:] == ["user: Please go on.", "assistant: Done."]
     await sound(any_base)
 
 
 async def test_what_a_provider_withheld_is_not_kept(base: Store) -> None:
-    async with engine_on(GatedStore(base), [turn("Half an answer", finish="refusal")]) as engine:
+    stop = Stop()
+    async with engine_on(GatedStore(base), [turn("Half an answer", stop.at(), finish="refusal")]) as engine:
         await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        seen = await shown(engine, stop)
         state = await settled(engine)
+        await until(lambda: "turn_failed" in seen.told)
+        await seen.stop()
     assert (state.control.status, texts(state)) == ("error", ["user: Hello"])
+    assert seen.told[-2:] == ["<reset>", "turn_failed"]
     await sound(base)
 
 
@@ -266,7 +284,9 @@ async def test_an_answer_that_was_flushed_leaves_nothing_behind(any_base: Store)
     stop, gated = Stop(), GatedStore(any_base)
     async with engine_on(gated, [turn("Hello", stop.at(), " to you.")]) as engine:
         await engine.create_chat("helper", "Hello", chat_id=CHAT)
-        await flushed(any_base, b"Hello")
+        await stop.arrived()
+        await flushed(engine)
+        assert await kept_chunks(any_base) > 0
         stop.go()
         state = await reached(engine, lambda state: state.control.status == "waiting")
     assert texts(state) == ["user: Hello", "assistant: Hello +  to you."]
