@@ -100,7 +100,7 @@ class PartialSource:
         self._flusher = flusher
         self._start = start
         self._tools = tools
-        self._parts: list[Timed] = []
+        self._parts: list[tuple[int, StreamPart | UsageSoFar]] = []
         self._chunks: list[PartialChunk] = []
         self._n = 0
         self._broken = False
@@ -109,8 +109,9 @@ class PartialSource:
         """Take a part of the stream that came at ``at``, microseconds UTC."""
         if self._broken:
             return
-        self._parts.append(Timed(at, part))
-        self.size += _weight(part)
+        # Once for each delta of each answer: this is the hot path of a stream.
+        self._parts.append((at, part))
+        self.size += len(part.text) if isinstance(part, TextDelta) else _weight(part)
         if self.since is None:
             self._flusher.note(self)
         elif self.size >= LARGE:
@@ -124,7 +125,9 @@ class PartialSource:
         """Return the chunks to write: those that the store did not take, and one of what came since."""
         if self._parts:
             key = self.key
-            data = encode_chunk(self._parts, self._tools, self._start if self._n == 0 else None)
+            data = encode_chunk(
+                tuple(map(Timed._make, self._parts)), self._tools, self._start if self._n == 0 else None
+            )
             self._chunks.append(
                 PartialChunk(
                     chat=key.chat,

@@ -343,6 +343,11 @@ def test_a_failed_turn_keeps_what_had_come_of_its_answer_as_an_interruption_does
     assert chat.control.indexes.open_calls == ()
     assert chat.control.owed
     assert chat.control.last_error is not None
+
+
+def test_resume_after_a_failed_turn_that_kept_its_answer_asks_the_model_to_go_on() -> None:
+    chat = reach(X.R0, work=generating)
+    chat.do(b.fail(chat, b.answer()))
     chat.do(c.Resume())
     assert (chat.messages[-1].role, chat.messages[-1].visibility) == ("user", "model")
 
