@@ -1,10 +1,12 @@
 # Every target makes the virtual environment that it needs; a machine with Python 3.11 or newer, make and git is enough.
-# `make help` lists the targets. PYTHON=... names the interpreter, JOBS=... how many tests run at once.
+# `make help` lists the targets. PYTHON=... names the interpreter, JOBS=... how many tests run at once,
+# SEEDS=... how many worlds the soak simulates.
 
 VENV := .venv
 DEMO_VENV := .venv-demo
 BIN := $(VENV)/bin
 JOBS ?= 2
+SEEDS ?= 20000
 
 .PHONY: help demo test check lint types layers source format bench soak docs constraints venv demo-venv clean
 
@@ -45,7 +47,10 @@ format: venv ## format the source and repair what ruff can
 bench: venv ## measure, and print
 	@$(BIN)/python -m pytest -m bench -s tests/benchmarks
 
-soak: venv ## run for minutes, killing and restarting
+soak: venv ## run for minutes: simulated worlds, then real processes, killed and restarted
+	@echo "== simulation"
+	@$(BIN)/python -m chatfold.testing.simulation --seeds 0:$(SEEDS) --jobs $(JOBS)
+	@echo "== processes"
 	@$(BIN)/python -m pytest -m soak -s tests/crash
 
 docs: venv ## write the generated pages anew

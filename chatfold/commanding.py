@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from chatfold.checks import checked_chat, checked_command_id, checked_id, checked_model
 from chatfold.inputs import fingerprint
 from chatfold.providers import ProviderPool
@@ -13,9 +15,11 @@ from chatfold.receipts import Receipt, receipt
 from chatfold.refusals import Refusals
 from chatstate import commands as c
 from chatstate.errors import Refusal
+from events.control import Control
 from events.ids import ChatId, CommandId
 from events.records import Actor
 from generation.errors import UnknownAgent, UnknownModel
+from generation.flushing import Leftovers, with_leftovers
 from generation.runtime import Runtime
 from generation.worker import Claim, Worker
 from store.append import CommandIdentity, Outcome, PlanRun
@@ -93,12 +97,12 @@ class Commanding:
     async def _execute(
         self, chat: ChatId, commands: Commands, identity: CommandIdentity, claim: Claim | None, *, transcript: bool
     ) -> Outcome:
-        worker = self.worker
+        worker, journal = self.worker, self.runtime.journal
 
-        def plan(run: PlanRun) -> None:
+        def plan(run: PlanRun, leftovers: Leftovers) -> None:
             before = run.state.control.status if run.state.control.exists else "waiting"
             for command in commands(run):
-                run.do(command)
+                run.do(_with_leftover(command, run.state.control, leftovers))
             control = run.state.control
             owed_here = control.status == "pending" and before != "pending" and control.not_before is None
             if (
@@ -114,4 +118,17 @@ class Commanding:
 
         # The clock is set by the heartbeat: a process without a worker knows the database's time only by reading.
         estimate = self.runtime.now if worker is not None else None
-        return await self.runtime.journal.execute(chat, plan, identity, transcript=transcript, estimate=estimate)
+        return await with_leftovers(
+            lambda: journal.store.read_partials(chat),
+            lambda left: journal.execute(
+                chat, lambda run: plan(run, left), identity, transcript=transcript, estimate=estimate
+            ),
+        )
+
+
+def _with_leftover(command: c.AnyCommand, control: Control, leftovers: Leftovers) -> c.AnyCommand:
+    """Add to a command that ends the turn of a dead holder what came of its answer."""
+    if not isinstance(command, c.Interrupt | c.SendInterrupting | c.PromoteQueued) or not command.lease_dead:
+        return command
+    left = leftovers.of(control)
+    return replace(command, partial=left.message, report=left.beside)

@@ -177,15 +177,19 @@ class ChatKeeping(Commanding):
         origin = state_at(log, log[-1].version)
         control = origin.control
         stored = await store.read_events(source, after=control.version - 1, upto=control.version, content=False)
+        if not stored:
+            raise ChatNotFound("fork", "N", f"chat {chat} was deleted meanwhile")
         if chat_id is None:
             chat_id = self.runtime.new_id() if named is None else derived_chat_id(whose or control.owner, named)
+        # A fork owes its turn from its first event on, and its messages come with the next: there is nothing to answer.
+        answers = control.indexes.visible_after > 0 or control.indexes.boundary is not None
         fork = c.ForkChat(
             chat=checked_new_chat(chat_id, "$.chat_id"),
             owner=control.owner if whose is None else whose,
             agent=control.agent,
             release=self.runtime.release,
             origin=Origin(chat=source, version=control.version, digest=stored[0].digest.hex()),
-            owed=control.owed,
+            owed=control.owed and answers,
             title=new_title if new_title is not None else origin.need_transcript("fork").title,
             labels=control.labels,
             model=control.model,

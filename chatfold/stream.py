@@ -62,6 +62,9 @@ _ENDS_ATTEMPT: Final = (
 )
 """Events after which an attempt is not under way any more, although the chat may still be running."""
 
+_COMMITS: Final = (v.StepCommitted, v.InterruptionFinished, v.TurnFailed)
+"""Events that may commit what an attempt gave."""
+
 
 class ChatStream:
     """Follows one chat for ever, until its iterator is closed.
@@ -155,7 +158,7 @@ class ChatStream:
 
     def _commits(self, event: Event) -> bool:
         """Whether an event that ends the attempt commits what was shown of it, all of it."""
-        if not isinstance(event, v.StepCommitted | v.InterruptionFinished) or event.attempt != self._seen.attempt:
+        if not isinstance(event, _COMMITS) or event.attempt != self._seen.attempt:
             return False
         if not event.answers and not any(message.role == "assistant" for message in event.added):
             return False

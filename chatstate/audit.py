@@ -157,6 +157,8 @@ def _effects(step: ReplayStep) -> Iterator[str]:
     event, control = step.recorded.event, step.before.control
     if not isinstance(event, Effects):
         return
+    if isinstance(event, v.TurnFailed) and any(m.role == "assistant" and not m.interrupted for m in event.added):
+        yield "a failed turn keeps an answer that is not marked interrupted"
     if event.answers and event.removed_from is None:
         known = {call.key: call for call in control.indexes.open_calls}
         for answer in event.answers:

@@ -384,17 +384,21 @@ class FinishTurn(Command, frozen=True, kw_only=True):
 
 
 class FailTurn(Command, frozen=True, kw_only=True):
-    """End the turn with an error."""
+    """End the turn with an error. ``message``: what had come of an answer, which is kept and marked interrupted."""
 
     trigger = "fail_turn"
     fence: Fence
     error: ErrorInfo
     decision: Decision | None = None
+    message: Message | None = None
     report: AttemptReport | None = None
 
 
 class FinishInterruption(Command, frozen=True, kw_only=True):
-    """End an interrupted turn with nothing, a partial answer, or the whole step that the interrupt overtook."""
+    """End an interrupted turn with nothing, a partial answer, or the whole step that the interrupt overtook.
+
+    The answer is that of the attempt under way, or after a takeover what the dead holder's attempt left.
+    """
 
     trigger = "finish_interruption"
     fence: Fence

@@ -319,7 +319,7 @@ def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
 
 def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
-    _spend(draft, event.report)
+    _spend(draft, event.report, event.added)
     _lose_calls(draft, event.unknown)
 
 

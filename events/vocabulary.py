@@ -373,8 +373,11 @@ class TurnFinished(Effects, frozen=True, kw_only=True):
     report: AttemptReport | None = None
 
 
-class TurnFailed(EventBase, frozen=True, kw_only=True):
-    """The turn failed: by a decision, or by the ``error`` of an attempt. ``unknown`` calls still ran then."""
+class TurnFailed(Effects, frozen=True, kw_only=True):
+    """The turn failed: by a decision, or by the ``error`` of an attempt. ``unknown`` calls still ran then.
+
+    ``added`` is what had come of an answer, marked interrupted, with answers to its calls.
+    """
 
     type = "turn_failed"
     trigger = "fail_turn"

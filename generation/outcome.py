@@ -57,7 +57,7 @@ def require_consent(finish: Finish, provider: str) -> None:
     Raises:
         ProviderError: Of kind content_filter, not retryable; the provider's explanation is its message.
     """
-    if finish.reason not in {"refusal", "content_filter"}:
+    if not is_withheld(finish):
         return
     explanation = cut(redact(finish.explanation)) if finish.explanation else ""
     raise ProviderError(
@@ -68,3 +68,8 @@ def require_consent(finish: Finish, provider: str) -> None:
             provider=provider,
         )
     )
+
+
+def is_withheld(finish: Finish) -> bool:
+    """Whether the provider withheld the answer: then nothing of what it showed before is kept."""
+    return finish.reason in {"refusal", "content_filter"}

@@ -13,6 +13,7 @@ from events.messages import Message, Step
 from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.errors import ClassifiedError
+from generation.partials import Leftover
 from generation.retry import SECOND_US, retry_delay_us
 from store.append import PlanRun
 
@@ -22,12 +23,14 @@ class Answered:
     """A model's answer: whole, or (``interrupted``) what had come of it.
 
     ``parts`` gives the parts for the id that the message will have: a provider's own results name their calls by it.
+    ``flushed``: the store may hold chunks of it, to be dropped with the commit.
     """
 
     parts: Callable[[MessageId], tuple[Part, ...]]
     step: Step
     request: RequestDigests
     interrupted: bool = False
+    flushed: bool = True
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Commit the step; an answer without parts ends the turn and leaves no empty message."""
@@ -63,12 +66,18 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A failed attempt: tried again while its budget lasts, else the turn fails."""
+    """A failed attempt: tried again while its budget lasts, else the turn fails.
+
+    ``message`` is what had come of an answer: a turn that ends here keeps it, a retry makes it void. ``report`` tells
+    the cost where no message does. ``flushed`` as in :class:`Answered`.
+    """
 
     error: ClassifiedError
     max_attempts: int
     unit_us: int = SECOND_US
     report: AttemptReport | None = None
+    message: Message | None = None
+    flushed: bool = True
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Schedule a retry, or fail the turn."""
@@ -77,13 +86,17 @@ class Failed:
         delay = retry_delay_us(self.error, max(attempts, 1), self.max_attempts, unit_us=self.unit_us)
         error = error_info(self.error)
         if delay is None:
-            run.do(c.FailTurn(fence=fence, error=error, report=self.report))
+            run.do(c.FailTurn(fence=fence, error=error, message=self.message, report=self._left.beside))
         else:
             run.do(c.ScheduleRetry(fence=fence, delay_us=delay, error=error, report=self.report))
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
         """End the turn: an interrupted failure is no error any more."""
-        run.do(c.FinishInterruption(fence=fence, report=self.report))
+        run.do(c.FinishInterruption(fence=fence, message=self.message, report=self._left.beside))
+
+    @property
+    def _left(self) -> Leftover:
+        return Leftover(message=self.message, report=self.report)
 
     @staticmethod
     def _by_model(run: PlanRun) -> bool:
@@ -173,9 +186,10 @@ class ContextCollected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """An attempt that was stopped and left nothing but its ``report``."""
+    """An attempt that was stopped and left nothing but its ``report``. ``flushed`` as in :class:`Answered`."""
 
     report: AttemptReport | None = None
+    flushed: bool = True
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Record nothing: the plan goes on to let the chat go."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Final, Protocol, TypeAlias, assert_never
 
 from chatstate import commands as c
 from chatstate.classify import classify
@@ -20,7 +20,7 @@ from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.content import Content
 from events.control import Control
 from events.ids import WorkerId
-from events.records import Actor, AttemptReport, ErrorInfo, Policy, ReleaseReason
+from events.records import Actor, ErrorInfo, Policy, ReleaseReason
 from generation.decide import decide_generation_action
 from generation.decision import (
     AskClient,
@@ -32,7 +32,13 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
+from generation.partials import Leftover
 from store.append import Plan, PlanRun
+
+LeftBy: TypeAlias = Callable[[Control], Leftover]
+"""Says what the attempt under way left whose holder or runner is gone."""
+
+_NOTHING: Final = Leftover()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +107,12 @@ def settle(hold: Hold, task: Task | None, outcome: Outcome | None) -> Plan:
     def plan(run: PlanRun) -> None:
         if not hold.holds(run.state.control):
             return
+        if task is not None and task.current(run.state.control):
+            run.unflushed = not getattr(outcome, "flushed", True)
         recorded = _record(run, task, outcome)
         # What an attempt cost is told once: by its own outcome, or by the next event of this worker that can.
-        advance(run, hold, ended=task, report=None if recorded else getattr(outcome, "report", None))
+        left = Leftover() if recorded else Leftover(report=getattr(outcome, "report", None))
+        advance(run, hold, ended=task, left=left)
 
     return plan
 
@@ -126,53 +135,55 @@ def _record(run: PlanRun, task: Task | None, outcome: Outcome | None) -> bool:
     return len(run.recorded) > before
 
 
-def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, report: AttemptReport | None = None) -> None:
+def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, left: Leftover = _NOTHING) -> None:
     """Finish an interruption, or decide and carry the decision out, until an effect is under way or the chat is let go.
 
     Args:
         run: The plan's run.
         hold: The worker's hold.
         ended: The attempt whose effect has ended; where nothing of it was recorded it does not count as under way.
-        report: What that attempt cost, where nothing else of it was recorded (an edit cut it, the worker stops).
+        left: What that attempt cost, where nothing else of it was recorded (an edit cut it, the worker stops), or what
+            the attempt of a holder that is gone left: the answer is kept where the turn ends at once.
     """
     while hold.holds(run.state.control):
         control = run.state.control
         if control.interrupting:
-            run.do(c.FinishInterruption(fence=_fence(control), report=report), hold.actor)
+            finish = c.FinishInterruption(fence=_fence(control), message=left.message, report=left.beside)
+            run.do(finish, hold.actor)
         elif control.running is not None and not (ended is not None and ended.current(control)):
             return
-        elif _may_start(run, hold, report):
-            _carry_out(run, hold, report)
-        ended = report = None
+        elif _may_start(run, hold, left):
+            _carry_out(run, hold, left)
+        ended, left = None, _NOTHING
 
 
-def _may_start(run: PlanRun, hold: Hold, report: AttemptReport | None) -> bool:
+def _may_start(run: PlanRun, hold: Hold, left: Leftover) -> bool:
     """Let the chat go or fail it where it must not go on; else see that its policy is recorded."""
     control = run.state.control
     fence = _fence(control)
     held = hold.policy_for(control)
     reason = hold.stop() if held is not None else "agent_not_here"
     if reason is not None or held is None:
-        run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=report), hold.actor)
+        run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=left.report), hold.actor)
         return False
     if control.takeovers >= TAKEOVER_LIMIT:
-        run.do(c.FailTurn(fence=fence, error=worker_lost(), report=report), hold.actor)
+        run.do(_lost(fence, left), hold.actor)
         return False
     if control.policy != held.digest:
         run.do(c.RecordPolicy(fence=fence, policy=held.policy, digest=held.digest), hold.actor)
     return True
 
 
-def _carry_out(run: PlanRun, hold: Hold, report: AttemptReport | None) -> None:
+def _carry_out(run: PlanRun, hold: Hold, left: Leftover) -> None:
     held = hold.policy_for(run.state.control)
     if held is None:  # pragma: no cover - _may_start has just seen it
         return
     decision = decide_generation_action(run.state, held.policy)
-    run.do(_command(decision, _fence(run.state.control), held, report), hold.actor)
+    run.do(_command(decision, _fence(run.state.control), held, left), hold.actor)
 
 
-def _command(decision: GenerationDecision, fence: c.Fence, held: Held, report: AttemptReport | None) -> c.AnyCommand:
-    record = decision.record
+def _command(decision: GenerationDecision, fence: c.Fence, held: Held, left: Leftover) -> c.AnyCommand:
+    record, report = decision.record, left.report
     match decision:
         case RunTools(calls=calls):
             return c.StartAttempt(fence=fence, kind="tools", decision=record, calls=calls, cut=report)
@@ -194,42 +205,58 @@ def _command(decision: GenerationDecision, fence: c.Fence, held: Held, report: A
         case Finish(cause=cause):
             return c.FinishTurn(fence=fence, cause=cause, decision=record, report=report)
         case Fail(kind=kind, message=message):
-            return c.FailTurn(
-                fence=fence, error=ErrorInfo(kind=kind, message=Content(message)), decision=record, report=report
-            )
+            error = ErrorInfo(kind=kind, message=Content(message))
+            return c.FailTurn(fence=fence, error=error, decision=record, message=left.message, report=left.beside)
         case _:
             assert_never(decision)
 
 
-def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> Plan:
-    """Return the plan that holds a chat, records the policy and starts the first effect, in one append."""
+def acquire(worker: WorkerId, release: str, hold_at: Callable[[int], Hold], leftovers: LeftBy | None = None) -> Plan:
+    """Return the plan that holds a chat, records the policy and starts the first effect, in one append.
+
+    See :func:`take` for its arguments.
+    """
 
     def plan(run: PlanRun) -> None:
-        take(run, worker, release, hold_at)
+        take(run, worker, release, hold_at, leftovers)
 
     return plan
 
 
-def take(run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold]) -> None:
-    """Acquire within a plan, and go on as ``advance`` does.
+def take(
+    run: PlanRun, worker: WorkerId, release: str, hold_at: Callable[[int], Hold], leftovers: LeftBy | None = None
+) -> None:
+    """Acquire within a plan, and go on as ``advance`` does; nothing where the lease is lost.
+
+    Args:
+        run: The plan's run.
+        worker: Who takes the chat.
+        release: The worker's release.
+        hold_at: The worker's hold at an epoch.
+        leftovers: Asked what a dead holder's attempt left; None where the chat is known to have no holder.
 
     Raises:
-        TransitionNotAllowed: It may not be acquired, by the machine or by this worker.
+        TransitionNotAllowed: It may not be acquired, by the machine or by this worker for now.
     """
     hold = hold_at(run.state.control.epoch + 1)
-    if hold.lost() or not hold.ready(run.state.control):
-        reason = "this worker's lease is lost" if hold.lost() else "it was lost before and is left alone for a while"
+    if hold.lost():
+        # The plan may run again long after it was made: a chat held under a lease that is lost helps nobody.
+        return
+    if not hold.ready(run.state.control):
+        reason = "it was lost before and is left alone for a while"
         raise TransitionNotAllowed(c.Acquire.trigger, classify(run.state.control), reason)
+    left = leftovers(run.state.control) if leftovers is not None and run.lease_dead else _NOTHING
     run.do(c.Acquire(worker=worker, release=release, lease_dead=run.lease_dead), hold.actor)
-    advance(run, hold)
+    advance(run, hold, left=left)
 
 
-def let_go(run: PlanRun, hold: Hold, *, died: bool) -> None:
+def let_go(run: PlanRun, hold: Hold, leftovers: LeftBy, *, died: bool) -> None:
     """Let go of a chat that is held and has no runner.
 
     Args:
         run: The plan's run.
         hold: The worker's hold.
+        leftovers: Asked what the attempt of the runner that died left.
         died: Whether its runner died: an interruption is finished here then, and the death counts like a takeover, so
             that the third of them on one history fails the turn, whichever workers they happen to.
     """
@@ -237,15 +264,23 @@ def let_go(run: PlanRun, hold: Hold, *, died: bool) -> None:
     if control.interrupting:
         if not died:
             return
-        run.do(c.FinishInterruption(fence=_fence(control)), hold.actor)
+        left = leftovers(control)
+        finish = c.FinishInterruption(fence=_fence(control), message=left.message, report=left.beside)
+        run.do(finish, hold.actor)
         died = run.state.control.history_version == control.history_version
         control = run.state.control
     if not hold.holds(control):
         return
+    left = leftovers(control)
     if died and control.takeovers + 1 >= TAKEOVER_LIMIT:
-        run.do(c.FailTurn(fence=_fence(control), error=worker_lost()), hold.actor)
+        run.do(_lost(_fence(control), left), hold.actor)
     else:
-        run.do(c.Release(fence=c.Fence(epoch=control.epoch), reason="fault" if died else "capacity"), hold.actor)
+        reason: ReleaseReason = "fault" if died else "capacity"
+        run.do(c.Release(fence=c.Fence(epoch=control.epoch), reason=reason, report=left.report), hold.actor)
+
+
+def _lost(fence: c.Fence, left: Leftover) -> c.FailTurn:
+    return c.FailTurn(fence=fence, error=worker_lost(), message=left.message, report=left.beside)
 
 
 def worker_lost() -> ErrorInfo:

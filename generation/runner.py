@@ -27,6 +27,7 @@ from generation.actions.context import collect_context
 from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
+from generation.flushing import with_leftovers
 from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.prompt import Prompt
@@ -123,9 +124,12 @@ class ChatRunner:
         return loaded
 
     async def _acquire(self) -> bool:
-        plan = acquire(self._runtime.worker, self._runtime.release, self._hold_at)
+        worker, release, store = self._runtime.worker, self._runtime.release, self._runtime.journal.store
         try:
-            self._loaded = await self._append(plan, transcript=True)
+            self._loaded = await with_leftovers(
+                lambda: self._patiently(lambda: store.read_partials(self.chat)),
+                lambda left: self._append(acquire(worker, release, self._hold_at, left.of), transcript=True),
+            )
         except Refusal as refusal:
             # Another worker was faster, or the chat moved on: nothing is owed here.
             self._log.debug("acquire_refused", code=refusal.code, reason=refusal.reason)

@@ -15,6 +15,7 @@ from events.records import Actor, Policy
 from generation.agents import Agent
 from generation.digest import digest_of
 from generation.errors import UnknownModel
+from generation.flushing import Flusher
 from generation.parts import PartBuffer
 from generation.plans import Held
 from generation.policy import policy_digest, policy_of
@@ -85,6 +86,7 @@ class Runtime:
         lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
         ready: Whether a runner may acquire a chat now.
         boot: Seconds of a clock that goes on while the machine sleeps.
+        flusher: Keeps what is streamed and not committed yet.
     """
 
     journal: Journal
@@ -99,8 +101,13 @@ class Runtime:
     lease_until: float = math.inf
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
+    flusher: Flusher = field(init=False)
     _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make what belongs to the store."""
+        self.flusher = Flusher(self.journal.store)
 
     def lease_fresh(self) -> bool:
         """Whether the lease is in force as far as this process can know."""

@@ -11,7 +11,8 @@ from chatstate.errors import Refusal
 from events.ids import ChatId
 from generation.acquiring import in_parallel
 from generation.faults import ChatFaults
-from generation.plans import Hold, let_go
+from generation.flushing import with_leftovers
+from generation.plans import Hold, LeftBy, let_go
 from generation.roster import Roster
 from generation.runtime import Runtime
 from store.append import PlanRun
@@ -52,8 +53,8 @@ class Strays:
         self._adopt = adopt
         self._guarded = guarded
         self._released = released
-        self.suspects: set[ChatId] = set()
-        """Chats to look at soon."""
+        self.suspects: dict[ChatId, None] = {}
+        """Chats to look at soon: no set, which would be gone through in another order in each process."""
 
     async def find(self) -> None:
         """See to all chats that the store says are held here.
@@ -77,7 +78,7 @@ class Strays:
     async def _see_to(self, chats: tuple[ChatId, ...] | list[ChatId]) -> None:
         async def check(chat: ChatId) -> None:
             await self._guarded(chat, self._check(chat))
-            self.suspects.discard(chat)
+            self.suspects.pop(chat, None)
 
         await in_parallel(chats, check)
 
@@ -87,8 +88,14 @@ class Strays:
             return
         died = self._faults.died(chat)
         try:
-            outcome = await self._runtime.journal.execute(
-                chat, lambda run: self._let_go(chat, run, died=died), self._runtime.identity(), now=self._runtime.now
+            outcome = await with_leftovers(
+                lambda: self._runtime.journal.store.read_partials(chat),
+                lambda left: self._runtime.journal.execute(
+                    chat,
+                    lambda run: self._let_go(chat, run, left.of, died=died),
+                    self._runtime.identity(),
+                    now=self._runtime.now,
+                ),
             )
         except Refusal as refusal:
             _log.debug("stray_moved_on", chat=chat, code=refusal.code)
@@ -104,9 +111,9 @@ class Strays:
             _log.warning("held_chat_without_runner", chat=chat, worker=self._runtime.worker, runner_died=died)
             self._released()
 
-    def _let_go(self, chat: ChatId, run: PlanRun, *, died: bool) -> None:
+    def _let_go(self, chat: ChatId, run: PlanRun, leftovers: LeftBy, *, died: bool) -> None:
         control = run.state.control
         hold = self._hold_at(control.epoch)
         # Asked here and not before: a command may have taken the chat meanwhile.
         if hold.holds(control) and self._roster.is_stray(chat):
-            let_go(run, hold, died=died)
+            let_go(run, hold, leftovers, died=died)

@@ -65,6 +65,7 @@ class Worker:
         self._idle = asyncio.Event()
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
+        self._ran_to: dict[ChatId, int] = {}
         self._known_as = runtime.worker
         self._lease = Lease(runtime, clock_offset, self._lose_all)
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
@@ -104,7 +105,8 @@ class Worker:
             await self._lease.take()
             self._lease.start()
             listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            for loop in (self._listen(listening), self._lease.keep(self._beaten), self._lease.guard()):
+            kept = (self._lease.keep(self._beaten), self._lease.guard(), self._runtime.flusher.run())
+            for loop in (self._listen(listening), *kept):
                 self._loops.append(self._spawn(loop))
             await listening
             # Before anybody sends a message here: whether older chats wait decides if a message may acquire its own.
@@ -174,6 +176,7 @@ class Worker:
             if not claims:
                 del self._claims[chat]
                 self._missed.pop(chat, None)
+                self._ran_to.pop(chat, None)
             self._wake_if_due(chat)
 
     def may_take(self, chat: ChatId) -> bool:
@@ -206,6 +209,10 @@ class Worker:
         """
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._roster.runners:
+            if self._ran_to.get(chat, 0) > loaded.header.version:
+                # The reply was slow: another command's reply gave the chat to a runner, which has ended since.
+                self.suspect(chat)
+                return
             runner = self._run(chat, loaded)
             if self._missed.get(chat, 0) > loaded.header.version:
                 # It was changed between the append and now, when there was no runner to tell.
@@ -213,7 +220,7 @@ class Worker:
 
     def suspect(self, chat: ChatId) -> None:
         """Look soon whether the worker holds ``chat`` without running it."""
-        self._strays.suspects.add(chat)
+        self._strays.suspects[chat] = None
         self._acquirer.wake.set()
 
     def notice(self, loaded: LoadedChat) -> None:
@@ -350,11 +357,13 @@ class Worker:
             held = runner.state is not None
             self._blame(chat, "runner_failed", died=held)
             if held:
-                self._strays.suspects.add(chat)
+                self._strays.suspects[chat] = None
             self._acquirer.wake.set()  # another chat may have its slot
         finally:
             if self._roster.runners.get(chat) is runner:
                 del self._roster.runners[chat]
+            if chat in self._claims and (ran := runner.state) is not None:
+                self._ran_to[chat] = max(ran.header.version, self._ran_to.get(chat, 0))
         self._segments.offer(loaded)
         if loaded is not None:
             self._faults.forgive(chat)

@@ -67,6 +67,8 @@ class PlanRun:
         newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
             same.
         met: The execution states that their commands met.
+        unflushed: Set by a plan that ends the attempt which it met under way: no piece of its answer was handed to the
+            store, so there is none to drop.
     """
 
     def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
@@ -78,6 +80,7 @@ class PlanRun:
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self.met: list[X] = []
+        self.unflushed = False
         self._identity = identity
 
     def do(self, command: AnyCommand, actor: Actor | None = None) -> Recorded:
@@ -280,7 +283,20 @@ class Journal:
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)
-            return Appended() if _is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            return (
+                Appended() if await self._is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            )
+
+    async def _is_ours(self, found: CommandRecord, append: Append) -> bool:
+        """Whether what the log has of a command are these very events.
+
+        An earlier try of the same command, whose reply was lost before it arrived, is not: its events stand at the same
+        versions with other salts, maybe other times and contents, and all that follows chains from their digests.
+        """
+        if found.first != append.expected_version + 1:
+            return False
+        kept = await self.store.read_events(append.chat, after=found.first - 1, upto=found.first, content=False)
+        return [event.digest for event in kept] == [append.events[0].stored.digest]
 
     async def _repeated(self, chat: ChatId, identity: CommandIdentity, *, transcript: bool) -> Outcome | None:
         found = await self.store.find_command(chat, identity.command)
@@ -321,7 +337,10 @@ class Journal:
         if known is None or known.state.transcript is None or known.header.version >= header.version:
             return None
         # The event at the known version comes along for its digest: it tells whether this is the same log.
-        first, *news = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        kept = await read_stored(self.store, header.chat, after=known.header.version - 1, upto=header.version)
+        if not kept:
+            return None  # it was deleted since its header was read
+        first, *news = kept
         if first.digest != known.header.digest:
             return None
         blobs = await read_blobs(self.store, news)
@@ -360,6 +379,7 @@ class Journal:
             events=tuple(events),
             blobs=blobs,
             erased=await self._erasures(chat, run),
+            drop_partials=not run.unflushed and loaded is not None and _ends_answer(loaded.state.control, run),
         )
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
         same = before is not None and before.holder == header.holder
@@ -449,6 +469,18 @@ def _listed_at(before: Header | None, control: Control) -> int:
     return before.listed_at if before is not None and runs_on else control.updated_at
 
 
+def _ends_answer(before: Control, run: PlanRun) -> bool:
+    """Whether an answer of which the store may hold pieces is under way no more, or its chat's content is erased."""
+    after = run.state.control
+    if any(isinstance(recorded.event, ContentErased) for recorded in run.recorded):
+        return after.running is None or after.running.kind != "generate"
+    if before.running is None or before.running.kind != "generate":
+        return False
+    now = after.running
+    was = before.history_version, before.running.attempt
+    return now is None or (after.history_version, now.attempt) != was
+
+
 def _reads_whole(control: bytes) -> bool:
     """Whether nothing of a stored control is unknown here, and so would be lost when it is written back."""
     return encode_control(decode_control(control)) == control
@@ -460,10 +492,6 @@ def _title(before: Header | None, recorded: list[Recorded]) -> str | None:
         if isinstance(item.event, TitleChanged | ChatCreated | ChatForked):
             title = item.event.title.text if item.event.title is not None else None
     return title
-
-
-def _is_ours(found: CommandRecord, append: Append) -> bool:
-    return found.first == append.expected_version + 1 and found.fingerprint == append.events[0].fingerprint
 
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:

@@ -394,12 +394,11 @@ class Store(Protocol):
         """
         ...
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
-        """Keep pieces of answers under way, of any number of chats, best effort.
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
+        """Keep pieces of answers under way, best effort, and return the chats whose pieces are kept.
 
-        Only those whose chat's header still shows their epoch, history and attempt are kept: the others are dropped
-        without a word, and so may be those of a chat that is being written to at this moment. A chunk that is there
-        already stays as it is.
+        Only those whose chat's header still shows their epoch, history and attempt are kept; those of a chat that is
+        being written to at this moment may be passed over. A chunk that is there already stays as it is.
         """
         ...
 

@@ -36,9 +36,22 @@ class Waiting:
 WriteBatch: TypeAlias = Callable[[Sequence[Append]], Awaitable[Sequence[AppendResult | None]]]
 """Writes appends of different chats in one transaction, and returns an outcome for each.
 
-None stands for an append that was passed over because somebody else is writing to its chat. It raises OutcomeUnknown
-where it is not known whether the transaction was committed, and another StoreError where nothing of it was written.
+None stands for an append that was passed over: somebody else is writing to its chat, or it must be looked at again by
+itself. It raises OutcomeUnknown where it is not known whether the transaction was committed, Spoiled where one of the
+appends is to blame that nothing was written, and another StoreError where none is.
 """
+
+
+class Spoiled(Exception):
+    """Nothing of a batch was written, because one of its appends cannot be.
+
+    Attributes:
+        error: What is wrong with it.
+    """
+
+    def __init__(self, error: StoreError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def next_batch(waiting: deque[Waiting]) -> list[Waiting]:
@@ -103,17 +116,17 @@ class Group:
     async def _write_batch(self, batch: Sequence[Waiting]) -> None:
         try:
             results = await self._write([entry.append for entry in batch])
-        except OutcomeUnknown as error:
-            for entry in batch:
-                _fail(entry, OutcomeUnknown(str(error)))
-            return
-        except StoreError as error:
+        except Spoiled as spoiled:
             if len(batch) == 1:
-                _fail(batch[0], error)
+                _fail(batch[0], spoiled.error)
                 return
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
                 await self._write_batch(half)
+            return
+        except StoreError as error:
+            for entry in batch:
+                _fail(entry, type(error)(str(error)))  # one each: whoever raises it adds to its traceback
             return
         except BaseException as error:
             for entry in batch:

@@ -296,12 +296,15 @@ class MemoryStore(Reentrant):
         ranked.sort(key=lambda entry: entry[:4])
         return [(later, ready, chat) for later, _, ready, _, chat in ranked]
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
         self._require_open()
+        current: set[ChatId] = set()
         for chunk in chunks:
             if (kept := self._chats.get(chunk.chat)) is not None and is_current(kept.header, chunk):
                 kept.partials.setdefault((chunk.history_version, chunk.attempt, chunk.n), chunk)
+                current.add(chunk.chat)
+        return frozenset(current)
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""

@@ -30,17 +30,27 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import StoreUnavailable
+from store.errors import OutcomeUnknown, StoreUnavailable
 from store.feed import follow
-from store.grouping import Group
+from store.grouping import Group, Spoiled
 from store.postgres_beside import Beside, drop_blobs
 from store.postgres_calls import fetch
-from store.postgres_group import APPEND, goes_with_others, result_of, size_of, values_of
-from store.postgres_pool import Connection
+from store.postgres_group import (
+    APPEND,
+    Outcome,
+    batch_outcomes,
+    batch_values,
+    goes_over_the_line,
+    goes_singly,
+    lone_outcome,
+    lone_statement,
+    size_of,
+)
+from store.postgres_line import Line
+from store.postgres_pool import LOCKED, Connection, concerns_all, translation
 from store.query import ChatQuery
 from store.rows import (
     HEADER_COLUMNS,
-    event_of,
     header_of,
 )
 from store.rules import check_append, check_import, hint_of
@@ -87,14 +97,16 @@ class PostgresStore(Beside):
             "upto": _LAST if upto is None else upto,
             "limit": _LAST if limit is None else max(limit, 0),
         }
-        return [event_of(chat, row) for row in await self.read(sql.read_events_statement(content=content), values)]
+        return [
+            sql.read_event(chat, row) for row in await self.read(sql.read_events_statement(content=content), values)
+        ]
 
     async def append(self, append: Append) -> AppendResult:
         """See :meth:`store.contract.Store.append`."""
         self.require_open()
         check_append(append)
         size = size_of(append)
-        if goes_with_others(append, size):
+        if goes_over_the_line(append, size):
             return await outcome(self._group.add(append, size))
         return await outcome(self.start(self._append(append)))
 
@@ -126,6 +138,8 @@ class PostgresStore(Beside):
 
         async def write(connection: Connection) -> bool:
             async with connection.transaction():
+                # First the lock: what was written under another's shows only to a statement that begins after it.
+                await connection.execute(keep.LOCK_HEADER, {"chat": chat})
                 ((count, blobs),) = await fetch(connection, sql.DELETE, {"chat": chat, "version": expected_version})
                 await drop_blobs(connection, blobs)
             return bool(count)
@@ -144,30 +158,41 @@ class PostgresStore(Beside):
         """See :meth:`store.contract.Store.subscribe`."""
         return follow(self, after)
 
-    async def _append_batch(self, batch: Sequence[Append]) -> list[AppendResult | None]:
-        async def write(connection: Connection) -> list[Row]:
-            return await fetch(connection, APPEND, values_of(batch))
-
-        rows = await self.written(write, writer=True)
-        results = {row[0]: result_of(row) for row in rows}
+    async def _append_batch(self, batch: Sequence[Append]) -> list[Outcome]:
+        pool, _ = self.parts()
+        line = await pool.line()
+        try:
+            outcomes = await _over_the_line(line, batch)
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise Spoiled(translation(error)) from error
+        except psycopg.Error as error:
+            if not line.is_alive():
+                raise OutcomeUnknown(f"the connection was lost: {error}") from error
+            lone = len(batch) == 1
+            if error.sqlstate in LOCKED or (lone and isinstance(error, psycopg.IntegrityError)):
+                return [None] * len(batch)
+            if concerns_all(error):
+                raise translation(error) from error
+            raise Spoiled(translation(error)) from error
         self.tell(
             *(
                 hint_of(append.header, append.events[-1].stored.envelope.recorded_at)
-                for append in batch
-                if isinstance(results[append.chat], Appended)
+                for append, result in zip(batch, outcomes, strict=True)
+                if isinstance(result, Appended)
             )
         )
-        return [results[append.chat] for append in batch]
+        return outcomes
 
     async def _append(self, append: Append) -> AppendResult:
         values = sql.append_values(append)
         statement = sql.append_statement(append)
+        # Locked by a statement before: what the writer of a segment or a piece committed meanwhile must be seen.
+        locks_first = bool(append.erased) or append.drop_partials
 
         async def write(connection: Connection) -> AppendResult:
             try:
-                async with connection.transaction() if append.unused_blobs or append.erased else nullcontext():
-                    if append.erased:
-                        # Locked by a statement before: what a segment's writer committed meanwhile must be seen.
+                async with connection.transaction() if append.unused_blobs or locks_first else nullcontext():
+                    if locks_first:
                         await connection.execute(keep.LOCK_HEADER, {"chat": append.chat})
                     result = _result(append, (await fetch(connection, statement, values))[0])
                     if append.unused_blobs and isinstance(result, Appended):
@@ -221,3 +246,14 @@ def _result(append: Append, row: Row) -> AppendResult | None:
         found = buried if version is None else version
         return None if found is None else Conflict(found)
     return None if version == append.expected_version else Conflict(version or 0)
+
+
+async def _over_the_line(line: Line, batch: Sequence[Append]) -> list[Outcome]:
+    """Write appends by one statement, in the order of their chats; the outcomes are in the order given."""
+    if len(batch) == 1 and goes_singly(batch[0]):
+        (row,) = await line.run(*lone_statement(batch[0]))
+        return [lone_outcome(batch[0], row)]
+    order = sorted(range(len(batch)), key=lambda place: batch[place].chat)
+    rows = await line.run(APPEND, batch_values([batch[place] for place in order]))
+    outcomes = batch_outcomes(len(batch), rows)
+    return [outcomes[at] for at in sorted(range(len(batch)), key=order.__getitem__)]

@@ -7,12 +7,10 @@ of four known types, and packing them here costs a quarter of that.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
-from typing import Any, ClassVar, Final
-
-from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap, Dumper
-from psycopg.pq import Format
+from struct import error as StructError  # noqa: N812 - it is named as errors are, but in small letters
+from typing import Final
 
 from store.rows import escaped
 
@@ -25,63 +23,42 @@ _FALSE: Final = _LENGTH.pack(1) + b"\x00"
 _BIGINT_OID, _TEXT_OID, _BYTEA_OID, _BOOL_OID = 20, 25, 17, 16
 
 
-class Packed(bytes):
-    """A whole array, ready to be sent."""
-
-    array_oid: ClassVar[int]
-
-
-class Bigints(Packed):
-    """An array of ``bigint``."""
-
-    array_oid = 1016
-
-
-class Texts(Packed):
-    """An array of ``text``."""
-
-    array_oid = 1009
-
-
-class Bytes(Packed):
-    """An array of ``bytea``."""
-
-    array_oid = 1001
-
-
-class Booleans(Packed):
-    """An array of ``boolean``."""
-
-    array_oid = 1000
-
-
-def bigints(values: Iterable[int | None]) -> Bigints:
+def bigints(values: Iterable[int | None]) -> bytes:
     """Pack numbers.
 
     Raises:
         OverflowError: One is beyond 64 bits.
     """
     pack = _NUMBER.pack
-    return Bigints(_array(_BIGINT_OID, [_NULL if value is None else pack(8, value) for value in values]))
+    try:
+        return _array(_BIGINT_OID, [_NULL if value is None else pack(8, value) for value in values])
+    except StructError as error:
+        raise OverflowError(str(error)) from error
 
 
-def texts(values: Iterable[str | None]) -> Texts:
+def texts(values: Iterable[str | None]) -> bytes:
     """Pack texts, without NUL as the database wants them (see :func:`store.rows.escaped`).
 
     Raises:
         UnicodeEncodeError: One has a lone surrogate.
     """
-    return Texts(_array(_TEXT_OID, [_NULL if value is None else _sized(escaped(value).encode()) for value in values]))
+    return _array(_TEXT_OID, list(map(_sized_text, values)))
 
 
-def byte_strings(values: Iterable[bytes | None]) -> Bytes:
+def byte_strings(values: Iterable[bytes | None]) -> bytes:
     """Pack byte strings."""
-    return Bytes(_array(_BYTEA_OID, [_NULL if value is None else _sized(value) for value in values]))
+    return _array(_BYTEA_OID, [_NULL if value is None else _sized(value) for value in values])
 
 
-def booleans(values: Iterable[bool]) -> Booleans:
+def booleans(values: Iterable[bool]) -> bytes:
     """Pack truth values."""
-    return Booleans(_array(_BOOL_OID, [_TRUE if value else _FALSE for value in values]))
+    return _array(_BOOL_OID, [_TRUE if value else _FALSE for value in values])
+
+
+@lru_cache(maxsize=4096)
+def _sized_text(value: str | None) -> bytes:
+    # Most texts of a batch are the same few, and each id stands in it several times.
+    return _NULL if value is None else _sized(escaped(value).encode())
 
 
 def _sized(value: bytes) -> bytes:
@@ -95,18 +72,34 @@ def _array(oid: int, values: list[bytes]) -> bytes:
     return _HEAD.pack(1, 1, oid, len(values), 1) + b"".join(values)
 
 
-def _dumper(kind: type[Packed]) -> type[Dumper]:
-    class PackedDumper(Dumper):
-        format = Format.BINARY
-        oid = kind.array_oid
+def bigint(value: int | None) -> bytes | None:
+    """Return one number as it is sent.
 
-        def dump(self, obj: Any) -> Buffer | None:
-            return bytes(obj) if not isinstance(obj, bytes) else obj
-
-    return PackedDumper
+    Raises:
+        OverflowError: It is beyond 64 bits.
+    """
+    return None if value is None else value.to_bytes(8, "big", signed=True)
 
 
-def register(adapters: AdaptersMap) -> None:
-    """Teach a connection's adapters to send packed arrays."""
-    for kind in (Bigints, Texts, Bytes, Booleans):
-        adapters.register_dumper(kind, _dumper(kind))
+def text(value: str | None) -> bytes | None:
+    """Return one text as it is sent.
+
+    Raises:
+        UnicodeEncodeError: It has a lone surrogate.
+    """
+    return None if value is None else escaped(value).encode()
+
+
+def boolean(value: bool) -> bytes:  # noqa: FBT001 - the value itself
+    """Return one truth value as it is sent."""
+    return b"\x01" if value else b"\x00"
+
+
+def byte_string(value: bytes | None) -> bytes | None:
+    """Return bytes as they are sent."""
+    return value
+
+
+def number_of(value: bytes | None) -> int | None:
+    """Return a number as it was received."""
+    return None if value is None else int.from_bytes(value, "big", signed=True)

@@ -26,7 +26,6 @@ from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, READ_FEED
 from store.postgres_pool import Connection
 from store.rows import (
-    event_of,
     note_bytes,
     partial_of,
     refusal_note,
@@ -105,10 +104,10 @@ class Beside(Calls):
         rows = await self.read(keep.LAST_REFUSAL, {"chat": chat})
         return refusal_note(rows[0][0]) if rows else None
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
-        if chunks:
-            await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks))
+        rows = await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks)) if chunks else []
+        return frozenset(ChatId(row[0]) for row in rows)
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""
@@ -170,7 +169,7 @@ class Beside(Calls):
         if limit <= 0:
             return []
         rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
-        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], event_of(row[2], row[3:])) for row in rows]
+        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], sql.read_event(row[2], row[3:])) for row in rows]
 
     async def feed_end(self) -> FeedPosition:
         """See :meth:`store.contract.Store.feed_end`."""

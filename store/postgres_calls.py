@@ -141,8 +141,8 @@ class Calls(Reentrant):
 
         return await self.written(read)
 
-    async def written(self, work: Callable[[Connection], Awaitable[T]], *, writer: bool = False) -> T:
-        """Run work on a lent connection; ``writer``: the one that writes batches.
+    async def written(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run work on a lent connection.
 
         Raises:
             OutcomeUnknown: The connection was lost meanwhile.
@@ -150,7 +150,7 @@ class Calls(Reentrant):
             Unstorable: A value cannot be kept; nothing was written.
         """
         pool, _ = self.parts()
-        async with pool.lent(writer=writer) as connection:
+        async with pool.lent() as connection:
             try:
                 return await work(connection)
             except (psycopg.Error, OSError, UnicodeEncodeError, OverflowError) as error:

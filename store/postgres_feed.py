@@ -10,9 +10,10 @@ primary key.
 
 from typing import Final
 
+from store.postgres_texts import read_as_is
 from store.rows import EVENT_COLUMNS
 
-_EVENT: Final = ", ".join(f"e.{column}" for column in EVENT_COLUMNS)
+_EVENT: Final = ", ".join(read_as_is(f"e.{column}") for column in EVENT_COLUMNS)
 _NUMBER: Final = "::text::bigint"
 
 READ_FEED: Final = f"""

@@ -133,6 +133,8 @@ class Hints:
                 try:
                     if connection is None:
                         connection = await connect(self._settings)
+                        # A hint needs no place on the disk, nor to wait for one.
+                        await connection.execute("SET synchronous_commit = off")
                         self._teller_pid = connection.info.backend_pid
                     await self._send(connection, taken)
                     pause = _FIRST_PAUSE

@@ -34,15 +34,17 @@ WORKERS: Final = "SELECT worker, expires_at, note FROM workers ORDER BY worker"
 
 # With the lock the header is looked at again, so a chunk never lands behind the end of its attempt.
 WRITE_PARTIALS: Final = """
-INSERT INTO chat_partials (chat, history_version, attempt, n, data)
-SELECT * FROM (
+WITH kept AS MATERIALIZED (
   SELECT g.chat, g.history_version, g.attempt, g.n, g.data
   FROM unnest(%(chats)b::text[], %(epochs)b::bigint[], %(histories)b::bigint[], %(attempts)b::bigint[],
     %(numbers)b::bigint[], %(data)b::bytea[]) AS g (chat, epoch, history_version, attempt, n, data)
   JOIN chats c ON c.chat = g.chat AND c.epoch = g.epoch AND c.history_version = g.history_version
     AND c.attempt = g.attempt
   FOR SHARE OF c SKIP LOCKED
-) kept ON CONFLICT DO NOTHING
+), written AS (
+  INSERT INTO chat_partials (chat, history_version, attempt, n, data) SELECT * FROM kept ON CONFLICT DO NOTHING
+)
+SELECT DISTINCT chat FROM kept
 """
 READ_PARTIALS: Final = """
 SELECT p.chat, c.epoch, p.history_version, p.attempt, p.n, p.data

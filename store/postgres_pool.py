@@ -15,8 +15,8 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrBinaryDumper, TextBinaryLoader, TextLoader
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from store import postgres_arrays
 from store.errors import StoreError, StoreUnavailable, Unstorable
+from store.postgres_line import Line
 from store.rows import escaped, unescaped
 from store.urls import PostgresUrl
 
@@ -24,6 +24,9 @@ Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 
 PATIENCE: Final = 10.0
 """Seconds that a call waits for a connection before it says that the database is unavailable."""
+
+_GLIMPSE_MS: Final = 20
+"""Milliseconds that the line waits for a lock: all other appends wait with it."""
 
 _PARAMETERS: Final = {
     "connect_timeout": "10",
@@ -61,7 +64,6 @@ def _adapters() -> psycopg.adapt.AdaptersMap:
     for name in ("text", "varchar"):
         adapters.register_loader(name, _TextLoader)
         adapters.register_loader(name, _TextBinaryLoader)
-    postgres_arrays.register(adapters)
     return adapters
 
 
@@ -94,6 +96,18 @@ def translated() -> Iterator[None]:
         raise translation(error) from error
 
 
+_EVERYBODYS: Final = ("08", "25", "53", "57", "58")
+"""Classes of errors that no single append is to blame for: connection, read only, resources, operator, system."""
+
+LOCKED: Final = frozenset({"55P03", "40P01", "40001"})
+"""Errors of who met somebody else's lock."""
+
+
+def concerns_all(error: psycopg.Error) -> bool:
+    """Whether an error says nothing of what was to be written, but of the server."""
+    return error.sqlstate is None or error.sqlstate[:2] in _EVERYBODYS
+
+
 def translation(error: Exception) -> StoreError:
     """Return what an error of the driver is to the store's callers, where nothing was written."""
     if isinstance(error, psycopg.DataError | UnicodeEncodeError | OverflowError):
@@ -105,8 +119,9 @@ class Pool:
     """Connections that are lent for one call each, and one apart from them that writes batches of appends."""
 
     def __init__(self, settings: PostgresUrl) -> None:
-        self._pool = _pool(settings, "chatfold", settings.pool_size, _configure)
+        self._pool = _pool(settings, "chatfold", settings.pool_size, configure)
         self._writers = _pool(settings, "chatfold-writer", 1, _configure_writer)
+        self._line: Line | None = None
 
     async def open(self) -> None:
         """Begin to make connections."""
@@ -115,25 +130,47 @@ class Pool:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._hang_up()
         await self._writers.close()
         await self._pool.close()
 
     @asynccontextmanager
-    async def lent(self, *, writer: bool = False) -> AsyncIterator[Connection]:
+    async def lent(self) -> AsyncIterator[Connection]:
         """Lend a connection that was alive a moment ago.
 
         Raises:
             StoreUnavailable: There is none.
         """
-        pool = self._writers if writer else self._pool
         try:
-            connection = await _living(pool)
+            connection = await _living(self._pool)
         except (PoolTimeout, PoolClosed, psycopg.Error) as error:
             raise translation(error) from error
         try:
             yield connection
         finally:
-            await pool.putconn(connection)
+            await self._pool.putconn(connection)
+
+    async def line(self) -> Line:
+        """Return the line that appends go over, made anew where it was lost. For one caller at a time.
+
+        Raises:
+            StoreUnavailable: The server cannot be reached.
+        """
+        if self._line is not None:
+            if self._line.is_alive():
+                return self._line
+            await self._hang_up()
+        try:
+            self._line = Line(await _living(self._writers))
+        except (PoolTimeout, PoolClosed, psycopg.Error) as error:
+            raise translation(error) from error
+        return self._line
+
+    async def _hang_up(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.let_go()
+            await self._writers.putconn(line.connection)
 
 
 _Connections: TypeAlias = AsyncConnectionPool[Connection]
@@ -154,17 +191,22 @@ def _pool(
     )
 
 
-async def _configure(connection: Connection) -> None:
-    # Nobody waits for a lock for ever. And libpq's buffer grows only when it must: a long result would wake its reader
-    # once for each 16 kB.
-    await connection.execute(f"SELECT set_config('lock_timeout', '{PATIENCE:g}s', false), repeat('x', 65536)")
+async def configure(connection: Connection) -> None:
+    """Set a new connection up."""
+    # Nobody waits for a lock for ever. Plans are made once, while tables may still be small: always by index. And
+    # libpq's buffer grows only when it must: a long result would wake its reader once for each 16 kB.
+    settings = {"lock_timeout": f"{PATIENCE:g}s", "enable_seqscan": "off", "enable_mergejoin": "off", "jit": "off"}
+    changes = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+    await connection.execute(f"SELECT {changes}, repeat('x', 65536)".encode())
 
 
 async def _configure_writer(connection: Connection) -> None:
-    await _configure(connection)
-    # Plans are made once, for batches of every size, while tables may still be small: always by index.
-    for setting in ("enable_seqscan", "enable_mergejoin"):
-        await connection.execute(f"SET {setting} = off".encode())
+    await configure(connection)
+    # Who finds a header locked is written apart, where it can wait.
+    await connection.execute(f"SET lock_timeout = {_GLIMPSE_MS}".encode())
+    await connection.execute(
+        "SET enable_hashjoin = off"
+    )  # its statements find chats one by one, however many there are
 
 
 async def _living(pool: _Connections) -> Connection:

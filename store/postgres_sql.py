@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from events.envelope import StoredEvent
 from store.contract import Append, Header, NewEvent
-from store.postgres_texts import NOW, type_of, value_of
+from store.postgres_texts import NOW, command_found, read_as_is, type_of, value_of
 from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,
@@ -17,18 +18,21 @@ from store.rows import (
     WRITTEN_EVENT_COLUMNS,
     WRITTEN_HEADER_COLUMNS,
     content_value,
+    event_of,
     event_row,
     header_row,
     labels_text,
+    unescaped,
 )
 from store.rules import new_commands
 
 _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _WRITTEN_HEADER: Final = ", ".join(WRITTEN_HEADER_COLUMNS)
-_EVENT: Final = ", ".join(EVENT_COLUMNS)
+_EVENT: Final = ", ".join(map(read_as_is, EVENT_COLUMNS))
 _WRITTEN_EVENT: Final = ", ".join(WRITTEN_EVENT_COLUMNS)
 _HEADER_VALUES: Final = ", ".join(value_of(column) for column in WRITTEN_HEADER_COLUMNS)
 _EVENT_ARRAYS: Final = ", ".join(f"%(events_{column})b::{type_of(column)}[]" for column in WRITTEN_EVENT_COLUMNS)
+_COMMAND, _ACTOR = EVENT_COLUMNS.index("command"), EVENT_COLUMNS.index("actor_id")
 
 SCHEMA: Final = """
 SELECT current_schema(), to_regclass('chatfold_version') IS NOT NULL, to_regclass('schema_levels') IS NOT NULL,
@@ -71,16 +75,22 @@ stone AS (
 SELECT count(*), ARRAY (SELECT digest FROM uses) FROM gone
 """
 
-# Sorted by command, so that the planner takes the index on commands before it knows how long chats are: by the key it
-# would walk through the whole chat.
-_DUPLICATE: Final = """found AS (
-  SELECT version, fingerprint FROM chat_events
-  WHERE chat = %(chat)s AND command = ANY(%(commands)b::text[]) AND command_index = 0 ORDER BY command
-), duplicate AS (SELECT version, fingerprint FROM found ORDER BY version LIMIT 1)"""
+_ONE_FOUND: Final = f"found AS ({command_found('%(chat)s', '%(command)s')})"
+_ANY_FOUND: Final = f"""found AS (
+  SELECT e.* FROM unnest(%(commands)b::text[]) AS n (command)
+  CROSS JOIN LATERAL ({command_found("%(chat)s", "n.command")}) e
+)"""
+_DUPLICATE: Final = "duplicate AS (SELECT version, fingerprint FROM found ORDER BY version LIMIT 1)"
 _UPDATED: Final = f"""changed AS (
   UPDATE chats SET ({_WRITTEN_HEADER}) = ROW ({_HEADER_VALUES})
   WHERE chat = %(chat)s AND version = %(expected)s AND NOT EXISTS (SELECT FROM duplicate) RETURNING 1 AS one
 )"""
+# Whoever waited for a lock would not see, and so not delete, what was written under it.
+_UPDATED_AT_ONCE: Final = _UPDATED.replace(
+    "WHERE chat = %(chat)s AND version = %(expected)s",
+    "WHERE chat = (SELECT chat FROM chats WHERE chat = %(chat)s AND version = %(expected)s"
+    " FOR NO KEY UPDATE SKIP LOCKED)",
+)
 # A deletion under way is seen whole or not at all: before it the chat stands in the way, after it the tombstone.
 _CREATED: Final = f"""changed AS (
   INSERT INTO chats ({_WRITTEN_HEADER}) SELECT {_HEADER_VALUES}
@@ -98,12 +108,12 @@ _INSERT_BLOBS: Final = (
 )
 _USED: Final = "SELECT %(chat)s::text, b.* FROM unnest(%(blob_digests)b::text[]) AS b (digest)"
 _INSERT_USES: Final = f"INSERT INTO blob_uses (chat, digest) {_USED}"
-_MOST_SINGLY: Final = 4
+MOST_SINGLY: Final = 4
 """Up to so many events go as single values, which cost less than arrays; each number is a statement of its own."""
 
 
 def _inserted(count: int) -> str:
-    if count > _MOST_SINGLY:
+    if count > MOST_SINGLY:
         return f"inserted AS ({_INSERT_EVENTS}, changed ORDER BY e.version)"
     rows = (", ".join(value_of(column, f"event{n}_{column}") for column in WRITTEN_EVENT_COLUMNS) for n in range(count))
     values = ", ".join(f"({row})" for row in rows)
@@ -119,17 +129,17 @@ _ERASED: Final = """erased AS (
   WHERE t.chat = %(chat)s AND t.version = e.version
 ), cut AS (DELETE FROM segments s USING changed WHERE s.chat = %(chat)s)"""
 _ENDED: Final = "ended AS (DELETE FROM chat_partials p USING changed WHERE p.chat = %(chat)s)"
-_VERSIONS: Final = (
-    "(SELECT version FROM chats WHERE chat = %(chat)s), (SELECT version FROM tombstones WHERE chat = %(chat)s)"
-)
-_SAY: Final = f"""SELECT (SELECT count(*) FROM changed), d.version, d.fingerprint, {_VERSIONS}
-FROM (SELECT 1) one LEFT JOIN duplicate d ON true"""
+# Looked at only where nothing was written.
+_SAY: Final = """SELECT w.rows, d.version, d.fingerprint,
+  CASE WHEN w.rows = 0 THEN (SELECT version FROM chats WHERE chat = %(chat)s) END,
+  CASE WHEN w.rows = 0 THEN (SELECT version FROM tombstones WHERE chat = %(chat)s) END
+FROM (SELECT count(*) AS rows FROM changed) w LEFT JOIN duplicate d ON true"""
 RECHECK: Final = f"""
-WITH {_DUPLICATE} SELECT 0, d.version, d.fingerprint, {_VERSIONS} FROM (SELECT 1) one LEFT JOIN duplicate d ON true
+WITH {_ANY_FOUND}, {_DUPLICATE}, changed AS (SELECT 1 WHERE false) {_SAY}
 """
 """Answers as an append that wrote nothing; for when the append's own snapshot was taken before what stopped it."""
 
-_SINGLE_NAMES: Final = [[f"event{n}_{column}" for column in WRITTEN_EVENT_COLUMNS] for n in range(_MOST_SINGLY)]
+_SINGLE_NAMES: Final = [[f"event{n}_{column}" for column in WRITTEN_EVENT_COLUMNS] for n in range(MOST_SINGLY)]
 
 CREATE: Final = f"WITH {_CREATED} SELECT count(*) FROM changed"
 INSERT_EVENTS: Final = f"{_INSERT_EVENTS} ORDER BY e.version"
@@ -140,8 +150,8 @@ INSERT_BLOBS: Final = (
 
 
 @cache
-def _append(count: int, *, creates: bool, blobs: bool, erases: bool, ends: bool) -> str:
-    parts = [_DUPLICATE, _CREATED if creates else _UPDATED, _inserted(count)]
+def _append(count: int, *, one: bool, creates: bool, blobs: bool, erases: bool, ends: bool) -> str:
+    parts = [_ONE_FOUND if one else _ANY_FOUND, _DUPLICATE, _CREATED if creates else _UPDATED, _inserted(count)]
     parts += [_BLOBS] if blobs else []
     parts += [_ERASED] if erases else []
     parts += [_ENDED] if ends else []
@@ -151,7 +161,8 @@ def _append(count: int, *, creates: bool, blobs: bool, erases: bool, ends: bool)
 def append_statement(append: Append) -> str:
     """Return the one statement that writes ``append`` or says why not."""
     return _append(
-        min(len(append.events), _MOST_SINGLY + 1),
+        min(len(append.events), MOST_SINGLY + 1),
+        one=len(new_commands(append.events)) == 1,
         creates=append.expected_version == 0,
         blobs=bool(append.blobs),
         erases=bool(append.erased),
@@ -159,16 +170,26 @@ def append_statement(append: Append) -> str:
     )
 
 
+def plain_statement(count: int, *, ends: bool) -> str:
+    """Return the statement that writes ``count`` events of one command to a chat that is there, with plain values.
+
+    ``ends``: the chat's partials go; then it does not wait for a header that is locked, and writes nothing.
+    """
+    statement = _append(count, one=True, creates=False, blobs=False, erases=False, ends=ends)
+    return statement.replace(_UPDATED, _UPDATED_AT_ONCE) if ends else statement
+
+
 def append_values(append: Append) -> dict[str, Any]:
     """Return the parameters of :func:`append_statement`, which are those of ``RECHECK`` too."""
     values = header_values(append.header)
-    if len(append.events) > _MOST_SINGLY:
+    if len(append.events) > MOST_SINGLY:
         values |= event_values(append.chat, append.events)
     else:
         for names, event in zip(_SINGLE_NAMES, append.events, strict=False):
             values.update(zip(names, event_row(event), strict=True))
     values["expected"] = append.expected_version
-    values["commands"] = list(new_commands(append.events))
+    values["commands"] = commands = list(new_commands(append.events))
+    values["command"] = commands[0] if commands else None
     if append.blobs:
         values |= blob_values(append.blobs)
     if append.erased:
@@ -202,6 +223,13 @@ def read_events_statement(*, content: bool) -> str:
         f"SELECT {columns} FROM chat_events WHERE chat = %(chat)s AND version > %(after)s AND version <= %(upto)s "
         "ORDER BY version LIMIT %(limit)s"
     )
+
+
+def read_event(chat: str, row: Sequence[Any]) -> StoredEvent:
+    """Return the event of a row whose columns were read as they are: names that people give may hold escapes."""
+    if "\x01" in row[_COMMAND] or "\x01" in (row[_ACTOR] or ""):
+        row = [unescaped(value) if isinstance(value, str) else value for value in row]
+    return event_of(chat, row)
 
 
 def list_statement(query: ChatQuery) -> tuple[str, dict[str, Any]]:

@@ -27,7 +27,25 @@ def type_of(column: str) -> str:
     return "boolean" if column in _BOOLEANS else "text"
 
 
+def read_as_is(column: str) -> str:
+    """Return a column of events, so that the driver reads its text by itself: without a look for escapes."""
+    # The bytes are the same; the driver's loader for this type is its own, and not the one in ``postgres_pool``.
+    return f"{column}::bpchar" if type_of(column.rpartition(".")[2]) == "text" else column
+
+
 def value_of(column: str, name: str = "") -> str:
     """Return the placeholder of a column's value."""
     # Bytes go as they are; escaped as text they would be twice as long.
     return f"%({name or column}){'b' if column in _BYTES else 's'}::{type_of(column)}"
+
+
+def command_found(chat: str, command: str) -> str:
+    """Return the query of where a command stands in the log of a chat, by two expressions.
+
+    A range of one and not equal, so that it has an order: while a table is new, the planner deems the indexes of events
+    equally good, takes any of them, and with some of them would walk through a whole chat or through all chats.
+    """
+    return (
+        f"SELECT version, fingerprint FROM chat_events WHERE chat = {chat} AND command >= {command} "
+        f"AND command <= {command} AND command_index = 0 ORDER BY command LIMIT 1"
+    )

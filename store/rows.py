@@ -5,13 +5,14 @@ its own way is left to it.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
 import msgspec
 
 from events.envelope import Envelope, StoredEvent
-from events.records import Actor
+from events.records import Actor, ActorKind
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
 from store.packing import CannotUnpack, pack, unpack
@@ -106,6 +107,10 @@ def header_of(row: Sequence[Any]) -> Header:
     for column, types, value in zip(HEADER_COLUMNS, _HEADER_TYPES, row, strict=False):
         if type(value) not in types:
             raise MalformedRow(str(row[0]), None, _wrong(column, types, value))
+    try:
+        control = unpack(row[15])
+    except CannotUnpack as error:
+        raise MalformedRow(row[0], None, f"column control: {error}") from None
     return Header(
         chat=row[0],
         owner=row[1],
@@ -122,7 +127,7 @@ def header_of(row: Sequence[Any]) -> Header:
         due_at=row[12],
         created_at=row[13],
         updated_at=row[14],
-        control=_unpacked(row[0], None, "control", row[15]),
+        control=control,
         digest=row[16],
         title=row[17],
         labels=_labels(row[0], row[18]),
@@ -167,34 +172,36 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
             if type(value) not in types:
                 version = row[0] if type(row[0]) is int else None
                 raise MalformedRow(chat, version, _wrong(column, types, value))
+    try:
+        facts, content = unpack(row[10]), unpack(row[12])
+    except CannotUnpack as error:
+        raise MalformedRow(chat, row[0], f"column facts or content: {error}") from None
     return StoredEvent(
         envelope=Envelope(
             version=row[0],
             type=row[1],
             schema=row[2],
             recorded_at=row[3],
-            actor=Actor(kind=row[4], id=row[5]),
+            actor=_actor(row[4], row[5]),
             source=row[6],
             dest=row[7],
             command=row[8],
             index=row[9],
         ),
-        facts=_unpacked(chat, row[0], "facts", row[10]),
+        facts=facts,
         digest=row[11],
-        content=_unpacked(chat, row[0], "content", row[12]),
+        content=content,
     )
+
+
+@lru_cache(maxsize=1024)
+def _actor(kind: ActorKind, actor: str | None) -> Actor:
+    return Actor(kind=kind, id=actor)
 
 
 def content_value(content: bytes) -> bytes:
     """Return the value of an event's ``content`` column."""
     return pack(content, _SMALL_CONTENT)
-
-
-def _unpacked(chat: str, version: int | None, column: str, data: bytes) -> bytes:
-    try:
-        return unpack(data)
-    except CannotUnpack as error:
-        raise MalformedRow(chat, version, f"column {column}: {error}") from None
 
 
 def partial_of(row: Sequence[Any]) -> PartialChunk:

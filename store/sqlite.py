@@ -227,9 +227,9 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.find_due`."""
         return await self._reader.run(find_due, agents, reader_level, limit, self._clock(), exclude)
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
-        await self._writer.write(lambda connection: writes.write_partials(connection, chunks))
+        return await self._writer.write(lambda connection: writes.write_partials(connection, chunks))
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from events.ids import ChatId
 from store.contract import Header, Heartbeat, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import OutcomeUnknown
 from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, header_row, note_bytes
@@ -42,6 +43,7 @@ INSERT INTO chat_partials (chat, history_version, attempt, n, data)
 SELECT chat, history_version, attempt, ?, ? FROM chats
 WHERE chat = ? AND epoch = ? AND history_version = ? AND attempt = ? ON CONFLICT DO NOTHING
 """
+IS_CURRENT: Final = "SELECT 1 FROM chats WHERE chat = ? AND epoch = ? AND history_version = ? AND attempt = ?"
 DROP_PARTIALS: Final = "DELETE FROM chat_partials WHERE chat = ?"
 DROP_SEGMENTS: Final = "DELETE FROM segments WHERE chat = ?"
 DROP_SEGMENT: Final = "DELETE FROM segments WHERE chat = ? AND first_version = ? AND last_version = ?"
@@ -138,10 +140,15 @@ def raise_write_level(connection: sqlite3.Connection, level: int) -> int:
     return write_level(connection)
 
 
-def write_partials(connection: sqlite3.Connection, chunks: Iterable[PartialChunk]) -> None:
-    """Keep the pieces of answers whose attempt is under way."""
-    rows = [(each.n, each.data, each.chat, each.epoch, each.history_version, each.attempt) for each in chunks]
-    connection.executemany(INSERT_PARTIAL, rows)
+def write_partials(connection: sqlite3.Connection, chunks: Iterable[PartialChunk]) -> frozenset[ChatId]:
+    """Keep the pieces of answers whose attempt is under way; return the chats of these."""
+    kept: set[ChatId] = set()
+    for each in chunks:
+        place = (each.chat, each.epoch, each.history_version, each.attempt)
+        if connection.execute(IS_CURRENT, place).fetchone() is not None:
+            connection.execute(INSERT_PARTIAL, (each.n, each.data, *place))
+            kept.add(each.chat)
+    return frozenset(kept)
 
 
 def write_segment(connection: sqlite3.Connection, segment: Segment, replaces: Iterable[Segment]) -> bool:

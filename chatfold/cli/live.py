@@ -146,7 +146,7 @@ class TextPrinter:
 
     def _event(self, recorded: Recorded) -> None:
         event = recorded.event
-        if isinstance(event, StepCommitted | InterruptionFinished):
+        if isinstance(event, StepCommitted | InterruptionFinished | TurnFailed):
             for message in event.added:
                 if message.role == "assistant":
                     self._committed(message)
@@ -157,7 +157,7 @@ class TextPrinter:
         elif isinstance(event, RetryScheduled):
             self._void()
             self.note(f"[{said_of(event.error)} Again in {event.delay_us / 1e6:g} s]")
-        elif isinstance(event, TurnFailed):
+        if isinstance(event, TurnFailed):
             self._void()
             self.note(f"[failed, {said_of(event.error)}]")
         if isinstance(event, Effects) and event.removed_from is not None:

@@ -156,7 +156,8 @@ def _special(event: Event) -> str | None:
         case ActionRequired(items=items):
             return ", ".join(f"{item.kind} {item.call or ''}".strip() for item in items)
         case TurnFailed(error=error):
-            return said_of(error)
+            kept = f"; kept: {_effects(event)}" if event.added else ""
+            return f"{said_of(error)}{kept}"
         case CompactionRequested(hint=hint):
             return text_of(hint) if hint is not None else ""
         case QueuedMessageEdited(message=queued):

@@ -239,11 +239,12 @@ class WrappedStore:
         self.after("find_due")
         return result
 
-    async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
         self.before("write_partials")
-        await self.inner.write_partials(chunks)
+        result = await self.inner.write_partials(chunks)
         self.after("write_partials")
+        return result
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""

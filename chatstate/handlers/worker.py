@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from chatstate import commands as c
 from chatstate.cancellations import anchored, closed
 from chatstate.handlers.context import Context
@@ -155,14 +157,24 @@ def finish_turn(ctx: Context, command: c.FinishTurn) -> v.TurnFinished:
 
 
 def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
-    """End the turn with an error. Whatever resumes the chat answers its calls; those that still run are lost."""
+    """End the turn with an error. Whatever resumes the chat answers its calls; those that still run are lost.
+
+    Of an answer that the failure cut, what had come is kept as after an interruption: its calls never run.
+    """
     ctx.check_fence(command.fence)
     running = ctx.control.running
+    kept: tuple[Message, ...] = ()
+    if command.message is not None:
+        ctx.check_attempt_kind("generate")
+        ctx.check_answer(command.message)
+        ctx.check_none_open()
+        kept = closed(replace(command.message, interrupted=True), ctx.version, 0)
     return v.TurnFailed(
         error=command.error,
         attempt=running.attempt if running is not None else None,
         decision=command.decision,
         report=command.report,
+        added=kept,
         unknown=_lost(ctx.control.indexes.open_calls),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from generation.actions.attempt import Attempt
 from generation.actions.streaming import ModelCall, prepare
@@ -10,6 +11,7 @@ from generation.cancellation import Cause
 from generation.digests import digest_request
 from generation.errors import ProviderError
 from generation.outcomes import Answered, Stopped
+from generation.partials import cut_answer
 from generation.plans import Outcome
 from generation.prompt_types import ModelRequest
 
@@ -40,13 +42,22 @@ async def generate(attempt: Attempt) -> Outcome:
     try:
         await call.run()
     except ProviderError as error:
-        return attempt.failed(error.error, call.report())
+        return _failed(call, error)
     except asyncio.CancelledError:
         outcome = _cancelled(call)
         if outcome is None:
             raise
         return outcome
+    finally:
+        await call.close()
     return _answer(call, interrupted=False)
+
+
+def _failed(call: ModelCall, error: ProviderError) -> Outcome:
+    """Return the failure, with what had come of the answer for a turn that fails by it."""
+    report = call.report()
+    message = cut_answer(call.assembler, report.step) if report.step is not None else None
+    return replace(call.attempt.failed(error.error, report), message=message, flushed=call.flushed)
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:
@@ -55,7 +66,7 @@ def _cancelled(call: ModelCall) -> Outcome | None:
         case Cause.USER_INTERRUPT:
             return _answer(call, interrupted=True)
         case Cause.SHUTDOWN | Cause.HISTORY_CHANGED:
-            return Stopped(report=call.report())
+            return Stopped(report=call.report(), flushed=call.flushed)
         case _:
             return None
 
@@ -66,4 +77,5 @@ def _answer(call: ModelCall, *, interrupted: bool) -> Answered:
         step=call.step(),
         request=call.digests,
         interrupted=interrupted,
+        flushed=call.flushed,
     )

@@ -15,8 +15,10 @@ from generation.actions.attempt import Attempt
 from generation.actions.silence import SilenceGuard
 from generation.assemble import Assembler
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
+from generation.flushing import PartialSource
 from generation.live import live_parts
 from generation.outcome import require_consent, require_output
+from generation.partials import CallStart
 from generation.parts import LivePart, PartBuffer
 from generation.policy import cost_micros
 from generation.prompt_types import ModelRequest
@@ -33,6 +35,12 @@ class ModelCall:
     digests: RequestDigests
     assembler: Assembler
     started_at: int
+    source: PartialSource | None
+
+    @property
+    def flushed(self) -> bool:
+        """Whether the store may hold chunks of the answer."""
+        return self.source is not None and self.source.flushed
 
     def step(self) -> Step:
         """Return what is known of the call so far."""
@@ -44,6 +52,11 @@ class ModelCall:
     def report(self) -> AttemptReport:
         """Return the report of a call that leaves no message."""
         return AttemptReport(step=self.step(), request=self.digests)
+
+    async def close(self) -> None:
+        """End: nothing of the answer is handed to the store any more."""
+        if self.source is not None:
+            await self.source.close()
 
     async def run(self) -> None:
         """Stream the answer into the assembler and to those who watch.
@@ -95,9 +108,12 @@ class ModelCall:
                 if scope.cause is not None:
                     # The stream took the cancellation for its own matter and goes on: what came until now counts.
                     raise asyncio.CancelledError
-                for shown in self.assembler.add(part, runtime.now()):
+                at = runtime.now()
+                for shown in self.assembler.add(part, at):
                     if shown_to is not None:  # a summary is no answer: nobody watches it being written
                         self._show(shown_to, live_parts(shown))
+                if self.source is not None:
+                    self.source.add(part, at)
         except asyncio.CancelledError:
             if scope.cause is None and guard.expired:
                 raise ProviderError(self._silent(guard.limit)) from None
@@ -115,12 +131,19 @@ class ModelCall:
 
 
 def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:
-    """Return a call that is ready to run."""
+    """Return a call that is ready to run; close it when it has ended."""
+    tools = {tool.name: tool for tool in attempt.policy.tools}
+    started_at = attempt.runtime.now()
+    source = None
+    if attempt.running.kind == "generate":
+        start = CallStart(model=model, digests=digests, started_at=started_at)
+        source = attempt.runtime.flusher.open(attempt.episode, attempt.state.control.epoch, start, tools)
     return ModelCall(
         attempt=attempt,
         model=model,
         request=request,
         digests=digests,
-        assembler=Assembler({tool.name: tool for tool in attempt.policy.tools}),
-        started_at=attempt.runtime.now(),
+        assembler=Assembler(tools),
+        started_at=started_at,
+        source=source,
     )

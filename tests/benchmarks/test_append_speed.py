@@ -21,7 +21,7 @@ from events.ids import ChatId, CommandId, WorkerId
 from events.records import Actor
 from store.contract import Append, Appended, Header, NewEvent
 from store.postgres import PostgresStore
-from store.postgres_group import values_of
+from store.postgres_group import batch_values
 from tests.benchmarks.limits import RawGroup, RawStatement
 from tests.benchmarks.work import STEPS, Contender, Texts, in_rounds, show
 from tests.store.making import header
@@ -133,7 +133,7 @@ def test_what_the_parameters_of_a_batch_cost() -> None:
     best = float("inf")
     for _ in range(20):
         start = time.process_time()
-        values_of(batch)
+        batch_values(batch)
         best = min(best, time.process_time() - start)
     print(f"\nparameters of a batch: {best / CHATS * 1e6:.1f} us for each append")
     assert best / CHATS < 70e-6

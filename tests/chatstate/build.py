@@ -147,8 +147,8 @@ def finish(chat: Chat, cause: FinishCause = "complete") -> c.FinishTurn:
     return c.FinishTurn(fence=chat.fence(), cause=cause, decision=DECISION)
 
 
-def fail(chat: Chat) -> c.FailTurn:
-    return c.FailTurn(fence=chat.fence(), error=ERROR)
+def fail(chat: Chat, message: Message | None = None) -> c.FailTurn:
+    return c.FailTurn(fence=chat.fence(), error=ERROR, message=message)
 
 
 def finish_interruption(chat: Chat, message: Message | None = None) -> c.FinishInterruption:

@@ -177,8 +177,8 @@ def _outcomes(chat: Chat) -> Iterator[c.AnyCommand]:
         yield b.require(chat, "end_turn", budget=budget)
     for cause in CAUSES:
         yield b.finish(chat, cause)
-    yield b.fail(chat)
     for message in _KEPT:
+        yield b.fail(chat, message)
         yield b.finish_interruption(chat, message)
 
 

@@ -9,6 +9,7 @@ from chatstate.classify import X
 from chatstate.errors import NothingOwed, Refusal, StaleFence, TransitionNotAllowed
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.messages import Usage
+from events.parts import ToolResultPart
 from events.records import AttemptReport, FinishCause
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat
@@ -328,3 +329,31 @@ def test_a_finish_with_a_queue_leaves_the_chat_to_its_holder() -> None:
     chat.do(b.finish(chat))
     assert (chat.x, chat.control.holder, chat.control.owed) == (X.R1, holder, True)
     assert chat.control.turns == 2
+
+
+def test_a_failed_turn_keeps_what_had_come_of_its_answer_as_an_interruption_does() -> None:
+    chat = reach(X.R0, work=generating)
+    chat.do(b.fail(chat, b.answer("report", "client", "provider")))
+    answer, *results = chat.messages[-3:]
+    assert answer.interrupted
+    assert [part.reason for message in results for part in message.parts if isinstance(part, ToolResultPart)] == [
+        "not_started",
+        "interrupt",
+    ]
+    assert chat.control.indexes.open_calls == ()
+    assert chat.control.owed
+    assert chat.control.last_error is not None
+
+
+def test_resume_after_a_failed_turn_that_kept_its_answer_asks_the_model_to_go_on() -> None:
+    chat = reach(X.R0, work=generating)
+    chat.do(b.fail(chat, b.answer()))
+    chat.do(c.Resume())
+    assert (chat.messages[-1].role, chat.messages[-1].visibility) == ("user", "model")
+
+
+def test_a_turn_that_fails_at_something_else_has_no_answer_to_keep() -> None:
+    for work in (compacting, running_tools("report")):
+        chat = reach(X.R0, work=work)
+        with pytest.raises(TransitionNotAllowed):
+            chat.do(b.fail(chat, b.answer()))

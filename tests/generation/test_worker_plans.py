@@ -106,6 +106,12 @@ def test_a_recorded_policy_is_recorded_once() -> None:
     assert types(run) == ["acquired", "attempt_started"]
 
 
+def test_nothing_is_acquired_under_a_lease_that_is_lost() -> None:
+    run = run_of(reach(X.P0))
+    acquire(WorkerId("w1"), "0.1.0", lambda epoch: hold(epoch, lost=True))(run)
+    assert types(run) == []
+
+
 def test_an_agent_that_is_not_here_is_let_go() -> None:
     run = run_of(reach(X.P0))
     acquire(WorkerId("w1"), "0.1.0", lambda epoch: hold(epoch, policy=None))(run)

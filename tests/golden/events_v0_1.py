@@ -94,7 +94,7 @@ EVENTS: Final[dict[str, v.Event]] = {
         v.RetryScheduled(attempt=2, delay_us=1_000_000, not_before=T + 1_000_000, error=ERROR, report=REPORT),
         v.ActionRequired(decision=DECISION, deadline=T + 300_000_000, on_expiry="end_turn", items=ITEMS),
         v.TurnFinished(**EFFECTS, cause="stop_after_tool", decision=DECISION, report=REPORT),
-        v.TurnFailed(error=ERROR, attempt=5, decision=DECISION, unknown=UNKNOWN, report=REPORT),
+        v.TurnFailed(**EFFECTS, error=ERROR, attempt=5, decision=DECISION, unknown=UNKNOWN, report=REPORT),
         v.InterruptionFinished(**EFFECTS, attempt=2, report=REPORT),
         v.ActionExpired(**EFFECTS, action=9),
         v.ActionExpiredTurnEnded(**EFFECTS, action=9),

@@ -22,6 +22,7 @@ from store.contract import (
     Heartbeat,
     Hint,
     LoadedHeader,
+    PartialChunk,
     Store,
     WorkerNote,
 )
@@ -159,6 +160,12 @@ class GatedStore(WrappedStore):
         self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
     ) -> Heartbeat:
         return await self._through("heartbeat", lambda: self.inner.heartbeat(worker, lease_us, start=start, note=note))
+
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
+        return await self._through("write_partials", lambda: self.inner.write_partials(chunks))
+
+    async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
+        return await self._through("read_partials", lambda: self.inner.read_partials(chat))
 
     def hints(self, chat: ChatId | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return _silence() if self.deaf else self.inner.hints(chat)

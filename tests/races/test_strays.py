@@ -98,6 +98,29 @@ async def test_a_chat_that_a_command_is_taking_is_no_stray(any_base: Store) -> N
     await sound(any_base)
 
 
+async def test_a_reply_that_comes_after_another_command_had_the_chat_run_runs_nothing_again(any_base: Store) -> None:
+    gated = GatedStore(any_base)
+    provider = ScriptedProvider(["Hi.", "Well.", "Never asked for."])
+    async with engine_on(gated, provider) as engine:
+        await greeted(engine)
+        held = gated.hold("append", having("message_sent", "acquired"), after=True)
+        sending = asyncio.create_task(engine.send_message(CHAT, "How are you?"))
+        await held.arrived()
+        # The next command finds the chat held here, and gives it to a runner, which comes to its end.
+        await engine.set_title(CHAT, "A talk")
+        await settled(engine)
+        await until(lambda: worker_of(engine).running == ())
+        # What is known of parts is gone as well: nothing but the worker knows that the turn was run.
+        engine.runtime.parts._episodes.clear()
+        held.open()
+        await sending
+        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._suspects)
+        state = await settled(engine)
+    assert texts(state)[2:] == ["user: How are you?", "assistant: Well."]
+    assert len(provider.requests) == 2
+    await sound(any_base)
+
+
 async def test_a_chat_that_a_command_takes_while_strays_are_looked_at_is_not_released(any_base: Store) -> None:
     gated, first, second = GatedStore(any_base), Stop(), Stop()
     provider = ScriptedProvider([turn("Hi.", first.at()), turn("Well.", second.at())])

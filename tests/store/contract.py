@@ -8,6 +8,7 @@ from tests.store.contract_appends import AppendContract, DeleteContract, ImportC
 from tests.store.contract_blobs import BlobContract
 from tests.store.contract_feed import FeedContract, SubscribeContract
 from tests.store.contract_owners import OwnerContract, PeerContract
+from tests.store.contract_partials import PartialContract
 from tests.store.contract_races import HintContract, RaceContract
 from tests.store.contract_reads import ListContract, ReadContract
 from tests.store.contract_segments import RebuildContract, SegmentContract
@@ -31,5 +32,6 @@ class StoreContract(
     SubscribeContract,
     OwnerContract,
     PeerContract,
+    PartialContract,
 ):
     """Every promise of ``store.contract``."""

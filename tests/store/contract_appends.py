@@ -10,7 +10,19 @@ from store.contract import Append, Appended, CommandRecord, Conflict, DuplicateC
 from store.errors import MalformedAppend
 from tests.store.making import CHAT, appending, events, header, of
 
-ODD_TEXTS = ["", "\x00", "a\x00b", "\x01", "\x010", "\x011\x00", "é 😀 \u202e", 'it\'s "quoted" \\', "%s {} $1", "a,b"]
+ODD_TEXTS = [
+    "",
+    "\x00",
+    "a\x00b",
+    "\x01",
+    "\x010",
+    "\x011\x00",
+    "é 😀 \u202e",
+    'it\'s "quoted" \\',
+    "%s {} $1",
+    "a,b",
+    " a ",
+]
 
 
 async def everything(store: Store) -> Any:

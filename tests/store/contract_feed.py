@@ -21,7 +21,8 @@ def places(found: list[FeedEvent]) -> list[Place]:
 
 
 async def whole(store: Store, after: FeedPosition = FEED_START, limit: int = 1000) -> list[FeedEvent]:
-    """All events behind a position, page by page."""
+    """All events behind a position, page by page, once nobody's transaction holds them back any more."""
+    await store.feed_end()
     found: list[FeedEvent] = []
     while page := await store.read_feed(after=after, limit=limit):
         found += page
@@ -71,6 +72,7 @@ class FeedContract:
     async def test_a_page_is_about_as_long_as_asked(self, store: Store) -> None:
         for number in range(20):
             await store.append(appending(0, chat=ChatId(f"{number:02}")))
+        await store.feed_end()
         assert len(await store.read_feed(after=FEED_START, limit=5)) in {5, 6}
         assert list(await store.read_feed(after=FEED_START, limit=0)) == []
 

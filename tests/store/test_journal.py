@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -20,13 +21,14 @@ from chatstate.errors import (
     TransitionNotAllowed,
 )
 from events.content import Content
+from events.digest import verify_chain
 from events.ids import ChatId, CommandId, WorkerId, message_id
 from events.parts import TextPart
 from events.records import Actor
 from events.values import Limits
 from store.append import CommandIdentity, Journal, Plan, PlanRun
 from store.contract import Header, NewEvent
-from store.errors import StoreError
+from store.errors import OutcomeUnknown, StoreError
 from store.loading import load_chat, read_recorded
 from store.memory import MemoryStore
 from store.schema import READER_LEVEL
@@ -178,6 +180,27 @@ async def test_lost_replies(store: CountingStore, lost: list[str]) -> None:
         outcome = await journal.execute(CHAT, doing(b.send()), identity("c2"))
     assert [recorded.version for recorded in outcome.recorded] == [2]
     assert len(await read_recorded(store, CHAT)) == 2
+
+
+async def test_a_repeat_whose_reply_is_lost_too_is_not_taken_for_what_the_log_has(store: CountingStore) -> None:
+    salts = count()
+    journal = Journal(store, lambda: next(salts).to_bytes(16, "big"))
+    await journal.execute(CHAT, doing(b.create()), identity("c1"))
+    base = await load_chat(store, CHAT, transcript=True)
+    inner = store.inner
+    assert isinstance(inner, LosingStore)
+    inner.lose("append")
+    inner.lose("find_command")
+    with pytest.raises(OutcomeUnknown):
+        await journal.execute(CHAT, doing(b.send()), identity("c2"), base=base, transcript=True)
+    # It stands in the log. The second try is told so, and that reply is lost as well.
+    inner.lose("append")
+    outcome = await journal.execute(CHAT, doing(b.send()), identity("c2"), base=base, transcript=True)
+    assert outcome.repeated
+    await journal.execute(CHAT, doing(b.send()), identity("c3"), base=outcome.chat, transcript=True)
+    log = await store.read_events(CHAT)
+    assert [event.envelope.version for event in log] == [1, 2, 3]
+    verify_chain(log)
 
 
 async def test_what_is_too_large_is_a_refusal(store: CountingStore) -> None:

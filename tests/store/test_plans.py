@@ -7,7 +7,7 @@ import pytest
 from events.ids import ChatId
 from store import postgres_due, postgres_sql, sqlite_batch, sqlite_due, sqlite_feed, sqlite_sql, sqlite_writes
 from store.postgres import PostgresStore
-from store.postgres_pool import connect
+from store.postgres_pool import configure, connect
 from store.query import ChatQuery
 from store.sqlite import SqliteStore
 from store.urls import parse_postgres
@@ -35,6 +35,7 @@ async def fill(url: str, number: int) -> None:
 
 async def postgres_plan(url: str, statement: str, values: dict[str, Any], options: str = "VERBOSE") -> str:
     async with await connect(parse_postgres(url)) as connection:
+        await configure(connection)
         rows = await (await connection.execute(f"EXPLAIN ({options}) {statement}".encode(), values)).fetchall()
     return "\n".join(row[0] for row in rows)
 

@@ -17,6 +17,7 @@ from store.contract import Appended, AppendResult, DuplicateCommand, Hint
 from store.errors import OutcomeUnknown, StoreUnavailable, Unstorable
 from store.postgres import PostgresStore
 from store.postgres_hints import hints_of, payloads
+from store.postgres_line import Line, Row
 from tests.store.contract_races import hint_at
 from tests.store.contract_workers import until
 from tests.store.making import CHAT, WORKER, appending
@@ -58,8 +59,11 @@ async def test_a_connection_lost_while_an_append_waits(migrated_database: str) -
             await watch.execute("SELECT 1 FROM chats FOR UPDATE")
             append = asyncio.create_task(store.append(appending(1, "lost")))
             async with watcher(migrated_database) as second:
-                await until(lambda: blocked(second))
-                assert await terminate(second, "wait_event_type = 'Lock'") == 1
+
+                async def ended() -> bool:
+                    return await terminate(second, "wait_event_type = 'Lock'") == 1
+
+                await until(ended)
             with pytest.raises(OutcomeUnknown):
                 await append
         assert await store.find_command(CHAT, CommandId("lost")) is None
@@ -185,14 +189,19 @@ async def test_closing_waits_for_appends_under_way(migrated_database: str) -> No
 
 async def test_an_append_is_one_round_trip(migrated_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[str] = []
-    fetch = postgres_calls.fetch
+    fetch, run = postgres_calls.fetch, Line.run
 
     async def counting(connection: postgres_pool.Connection, statement: str, values: Any) -> list[tuple[Any, ...]]:
         statements.append(statement)
         return await fetch(connection, statement, values)
 
+    async def counting_too(line: Line, statement: str, values: Any) -> list[Row]:
+        statements.append(statement)
+        return await run(line, statement, values)
+
     async with PostgresStore(migrated_database) as store:
         monkeypatch.setattr(postgres, "fetch", counting)
+        monkeypatch.setattr(Line, "run", counting_too)
         for append in (
             appending(0, "a", "b"),
             appending(2, "c", blobs={"d": b"1"}, erased={1: b""}),

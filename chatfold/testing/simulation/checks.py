@@ -1,0 +1,102 @@
+"""What must hold of every chat when a run is over: its log, what was said and done, what users were told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from chatfold.testing.simulation.ledger import Ledger, LedgerStore
+from chatfold.transfer import stored_log
+from chatfold.verification import verify_chat
+from events.codec import decode
+from events.effects import Effects
+from events.envelope import Recorded, StoredEvent
+from events.ids import ChatId
+from events.logfile import read_log
+from events.messages import Message
+from events.parts import TextPart
+from events.replay import replay
+from events.state import ChatState
+from events.vocabulary import MessagesImported
+from generation.decide import decide_generation_action
+
+RESTING: Final = ("waiting", "error")
+"""Statuses in which nobody owes a chat anything but its user."""
+
+
+async def check_chat(database: LedgerStore, ledger: Ledger, chat: ChatId) -> tuple[list[str], list[str]]:
+    """Return what is wrong with a chat, and the texts that models committed to it."""
+    header = database.header(chat)
+    kept = await database.read_events(chat)
+    if header is None:
+        return [f"{chat} is gone, and nobody deleted it"], []
+    found = list(_compare(chat, kept, ledger.logs.get(chat, [])))
+    exported = read_log(b"".join((await stored_log(database, chat, blobs=True)).lines()).splitlines(), chat)
+    if list(exported.events) != list(kept):
+        found.append(f"{chat}: its exported log has other events")
+    verdict = await verify_chat(database, chat)
+    found += [f"{chat} version {finding.version}: {finding.problem}" for finding in verdict.findings]
+    if found:
+        return found, []
+    texts: list[str] = []
+    for step in replay(decode(event, blobs=exported.blobs) for event in exported.events):
+        found += [
+            f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)
+        ]
+        texts += _texts(step.recorded)
+    return found, texts
+
+
+def check_commands(ledger: Ledger) -> Iterator[str]:
+    """Yield what users were told and is not so."""
+    for chat, command in ledger.acknowledged:
+        if command not in ledger.commands.get(chat, ()):
+            yield f"{chat}: command {command} was acknowledged and is not in the log"
+    for chat, command in ledger.refused:
+        if chat not in ledger.deleted and command in ledger.commands.get(chat, ()):
+            yield f"{chat}: command {command} was refused and is in the log"
+
+
+def check_texts(texts: Sequence[str], spoken: Mapping[int, str]) -> Iterator[str]:
+    """Yield committed answers that no model gave, or that were committed more than once."""
+    calls = Counter[int]()
+    for text in texts:
+        call = int(text.partition(".")[0].removeprefix("w"))
+        calls[call] += 1
+        if not spoken.get(call, "").startswith(text):
+            yield f"{text!r} was committed, the model said {spoken.get(call)!r}"
+    yield from (f"the answer of model call {call} was committed {n} times" for call, n in calls.items() if n > 1)
+
+
+def _compare(chat: ChatId, kept: Sequence[StoredEvent], committed: Sequence[StoredEvent]) -> Iterator[str]:
+    if len(kept) != len(committed):
+        yield f"{chat}: {len(committed)} events were committed, {len(kept)} are kept"
+    for now, then in zip(kept, committed, strict=False):
+        if (now.envelope, now.facts, now.digest) != (then.envelope, then.facts, then.digest):
+            yield f"{chat}: the event at version {then.envelope.version} was changed"
+
+
+def _decided(before: ChatState, recorded: Recorded) -> Iterator[str]:
+    """Check that a recorded decision is the one that the rules give on the state just before its event."""
+    decision = getattr(recorded.event, "decision", None)
+    if decision is None:
+        return
+    policy = before.need_transcript("check").policies.get(before.control.policy)
+    if policy is None:
+        yield "a decision was taken under a policy that is not recorded"
+    elif decision != (wanted := decide_generation_action(before, policy).record) and not decision.facts.get(
+        "empty_answer"
+    ):
+        yield f"decided {decision.rule} {decision.action}, the rules give {wanted.rule} {wanted.action}"
+
+
+def _texts(recorded: Recorded) -> list[str]:
+    event = recorded.event
+    if not isinstance(event, Effects) or isinstance(event, MessagesImported):
+        return []
+    return [text for message in event.added if message.role == "assistant" and (text := _text(message))]
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text.text for part in message.parts if isinstance(part, TextPart) and part.text.available)

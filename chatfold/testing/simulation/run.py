@@ -1,0 +1,216 @@
+"""``simulate``: one seed from its beginning to its end, in the same way each time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import logging
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from chatfold.testing.simulation.agents import MOOD, Mood
+from chatfold.testing.simulation.ledger import Ledger
+from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
+from chatfold.testing.simulation.machine import replacing, simulated_machine
+from chatfold.testing.simulation.profile import Profile, Size, draw
+from chatfold.testing.simulation.world import World, unretrieved
+from store import building, loading
+
+_LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
+_SHOWN: Final = 60
+"""Lines of the trace that a failure shows."""
+
+_FAULTS: Final = frozenset(
+    {"runner_failed", "chat_failed", "effect_failed", "acquire_pass_failed", "heartbeat_failed", "outcome_refused"}
+)
+"""What the engine logs with an error that it did not expect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a seed.
+
+    Attributes:
+        seed: The seed.
+        violation: What must not have happened and did; None where all was well.
+        digest: SHA-256 (hex) of the trace: the same wherever the seed is run by the same code.
+        steps: Steps that the event loop took.
+        seconds: Virtual seconds that passed.
+        events: Events that were committed.
+        trace: What happened, line by line; the last lines only, unless the whole was asked for.
+        profile: The world that the seed drew.
+    """
+
+    seed: int
+    violation: str | None
+    digest: str
+    steps: int
+    seconds: float
+    events: int
+    trace: tuple[str, ...]
+    profile: Profile
+
+
+class _Trace:
+    """Takes lines and hashes them; keeps the last ones, or all."""
+
+    def __init__(self, loop: SimulatedLoop, *, whole: bool) -> None:
+        self._loop = loop
+        self._hash = hashlib.sha256()
+        self.lines: deque[str] = deque(maxlen=None if whole else _SHOWN)
+
+    def tell(self, line: str) -> None:
+        """Take a line."""
+        timed = f"{self._loop.time():10.4f} {line}"
+        self._hash.update(timed.encode())
+        self.lines.append(timed)
+
+    def digest(self) -> str:
+        """Return the hash of all lines."""
+        return self._hash.hexdigest()
+
+
+def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Outcome:
+    """Run one seed.
+
+    The engine's own code runs over the memory store, with virtual time and a network in between that loses, delays and
+    reorders; processes are killed, stopped and restarted; users send commands and insist. Nothing outside is touched:
+    no file, no socket, no thread, no real clock.
+
+    Args:
+        seed: Decides everything.
+        size: Bounds of the world; None for the usual ones. The same seed in another size is another run.
+        trace: Whether to keep the whole trace.
+
+    Returns:
+        What became of it. A violation is told there and not raised.
+
+    Raises:
+        RuntimeError: It was called from a coroutine: it runs an event loop of its own.
+    """
+    if _is_in_a_loop():
+        raise RuntimeError("simulate runs an event loop of its own: call it from a function that is no coroutine")
+    size = size or Size()
+    random = Random(seed)
+    profile = draw(random, size)
+    loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=profile.shuffled)
+    lines = _Trace(loop, whole=trace)
+    mood = Mood(profile, Random(random.random()))
+    short = {(loading, "TAIL"): profile.segment, (building, "TAIL"): profile.segment}
+    with _alone(), simulated_machine(loop, Random(random.random())), replacing(short):
+        context = WORLD.context()
+        world = context.run(World, loop, profile, random, mood, lines.tell)
+        with _listening(world.ledger):
+            try:
+                context.run(MOOD.set, mood)
+                _drive(loop, context, world)
+                for problem in unretrieved(loop.tasks):
+                    loop.fail(problem)
+            finally:
+                failure, seconds, taken = loop.failure, loop.time(), loop.taken
+                _end(loop)
+    return Outcome(
+        seed=seed,
+        violation=failure,
+        digest=lines.digest(),
+        steps=taken,
+        seconds=seconds,
+        events=sum(map(len, world.ledger.logs.values())),
+        trace=tuple(lines.lines),
+        profile=profile,
+    )
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _drive(loop: SimulatedLoop, context: Any, world: World) -> None:
+    main = loop.create_task(world.live(), context=context)
+    main.add_done_callback(lambda _: loop.stop(), context=context)
+    loop.run_forever()
+    if main.done() and not main.cancelled() and (error := main.exception()) is not None:
+        loop.fail(f"the simulation itself failed: {type(error).__name__}: {error}")
+
+
+def _end(loop: SimulatedLoop) -> None:
+    """End what is left: no task of a run may be heard of after it."""
+    for task in loop.tasks:
+        if not task.done():
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine = task.get_coro()
+            with suppress(RuntimeError, asyncio.CancelledError, StopIteration):
+                coroutine.close()
+        elif not task.cancelled():
+            task.exception()
+    loop.tasks.clear()
+    loop._queue.clear()
+    loop._timers.clear()
+    loop.close()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep the garbage collector out of the run, and what ends with it silent."""
+    enabled = gc.isenabled()
+    gc.disable()
+    hook = sys.unraisablehook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = lambda _: None
+        gc.collect(0)
+        sys.unraisablehook = hook
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _listening(ledger: Ledger) -> Iterator[None]:
+    """Take the engine's own complaints for violations, and let it log nothing else."""
+    handler = _Complaints(ledger)
+    loggers = [logging.getLogger(name) for name in _LAYERS]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+            logger.propagate = propagate
+
+
+class _Complaints(logging.Handler):
+    """Reads the engine's log: errors that it did not expect, and chats that it had lost sight of."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(logging.WARNING)
+        self._ledger = ledger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at one record."""
+        said, error = record.getMessage(), record.exc_info[1] if record.exc_info else None
+        host = HOST.get()
+        if host is None or host.dead:
+            return
+        if said in _FAULTS and (error is not None or record.levelno >= logging.ERROR):
+            self._ledger.fail(f"{host.name} {said}: {type(error).__name__}: {error}")
+        about = (str(getattr(record, "chat", "")), str(getattr(record, "worker", "")))
+        if said == "held_chat_without_runner":
+            self._ledger.stray(*about)
+        elif said in {"lease_not_renewed", "lease_lost"}:
+            self._ledger.given_up(*about)
