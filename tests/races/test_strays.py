@@ -114,7 +114,7 @@ async def test_a_reply_that_comes_after_another_command_had_the_chat_run_runs_no
         engine.runtime.parts._episodes.clear()
         held.open()
         await sending
-        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._suspects)
+        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._strays.suspects)
         state = await settled(engine)
     assert texts(state)[2:] == ["user: How are you?", "assistant: Well."]
     assert len(provider.requests) == 2
