@@ -63,7 +63,8 @@ class Strays:
             StoreError: The store is away.
         """
         held = await self._runtime.journal.store.held_by(self._runtime.worker)
-        await self._see_to([chat for chat in held if not self._faults.holds_back(chat)])
+        strays = [chat for chat in held if self._roster.is_stray(chat) and not self._faults.holds_back(chat)]
+        await self._see_to(strays)
 
     async def look_at_suspects(self) -> None:
         """See to the suspects.
