@@ -107,7 +107,13 @@ def step(talk: Talk, text: str, count: int) -> Append:
         events.append(NewEvent(stored=stored))
     version += count
     talk.header = replace(before, version=version, history_version=version, control=CONTROL % version)
-    return Append(chat=before.chat, expected_version=before.version, header=talk.header, events=tuple(events))
+    return Append(
+        chat=before.chat,
+        expected_version=before.version,
+        header=talk.header,
+        events=tuple(events),
+        drop_partials=count == 2,
+    )
 
 
 async def test_many_chats_at_once(durable_database: Callable[[], str]) -> None:
