@@ -52,7 +52,7 @@ COLUMNS: Final = (
 
 @pytest.fixture(autouse=True)
 def _small_segments() -> Iterator[None]:
-    with small_segments():
+    with small_segments(cut=1200):
         yield
 
 
