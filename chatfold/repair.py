@@ -16,10 +16,10 @@ from chatfold.verification import Finding, LogCheck, check_stored
 from chatstate.errors import ChatNotFound
 from events.errors import EventsError
 from events.ids import ChatId
-from store.append import header_of
 from store.building import build_segments
 from store.contract import Header, Store
 from store.errors import MalformedRow, StoreError, StoreUnavailable
+from store.heading import header_of
 
 _TRIES: Final = 10
 """Times that a chat is looked at anew because it went on meanwhile."""

@@ -23,9 +23,9 @@ from events.errors import LogFileError
 from events.ids import ChatId
 from events.logfile import LogFile, birth, header_of, read_log, write_log
 from events.reducer import fold
-from store.append import header_of as row_of
 from store.contract import NewEvent, Store
 from store.errors import ChatExists
+from store.heading import header_of as row_of
 from store.loading import PAGE
 
 

@@ -24,9 +24,9 @@ from events.envelope import StoredEvent
 from events.errors import ContentUnavailable, DigestMismatch, EventsError, MalformedEvent
 from events.ids import ChatId
 from events.state import ChatState, initial_state
-from store.append import header_of
 from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
+from store.heading import header_of
 from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
 Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob"]

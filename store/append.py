@@ -36,7 +36,7 @@ from events.records import Actor
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
 from events.values import DEFAULT_LIMITS, Limits
-from events.vocabulary import ChatCreated, ChatForked, ContentErased, TitleChanged
+from events.vocabulary import ContentErased
 from store.contract import (
     Append,
     Appended,
@@ -50,6 +50,7 @@ from store.contract import (
     Store,
 )
 from store.errors import ChatExists, OutcomeUnknown
+from store.heading import header_of, listed_at, title_of
 from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL
 from store.turns import Turn, Turns
@@ -361,7 +362,7 @@ class Journal:
             fingerprint = identity.fingerprint if recorded.envelope.index == 0 else None
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
         before = loaded.header if loaded is not None else None
-        title = _title(before, run.recorded)
+        title = title_of(before, run.recorded)
         level = before.reader_level if before is not None else min(self.store.write_level, READER_LEVEL)
         header = header_of(
             run.state,
@@ -370,7 +371,7 @@ class Journal:
             title=title,
             foreign=run.foreign,
             reader_level=level,
-            listed_at=_listed_at(before, run.state.control),
+            listed_at=listed_at(before, run.state.control),
         )
         append = Append(
             chat=chat,
@@ -417,58 +418,6 @@ class Journal:
         return {version: erase_items(by_version[version].content, which) for version, which in places.items()}
 
 
-def header_of(
-    state: ChatState,
-    digest: bytes,
-    *,
-    chat: ChatId,
-    title: str | None,
-    foreign: bool,
-    reader_level: int,
-    listed_at: int | None = None,
-) -> Header:
-    """Return the header row that belongs to ``state``: what is not given is derived from the fold.
-
-    ``chat`` is the id that the chat has here: a log that was imported under another one says its first id for ever.
-    ``reader_level`` is the one that the chat had: it is never changed. ``listed_at``: see :class:`Header`; None where
-    it is not known how the chat came to its status.
-    """
-    control = state.control
-    due = control.action.deadline if control.action is not None else control.not_before
-    return Header(
-        chat=chat,
-        owner=control.owner,
-        agent=control.agent,
-        status=control.status,
-        interrupting=control.interrupting,
-        archived=control.archived,
-        queued=len(control.queue),
-        version=control.version,
-        history_version=control.history_version,
-        queue_version=control.queue_version,
-        epoch=control.epoch,
-        holder=control.holder,
-        due_at=due,
-        created_at=control.created_at,
-        updated_at=control.updated_at,
-        listed_at=control.updated_at if listed_at is None else listed_at,
-        attempt=control.running.attempt if control.running is not None else None,
-        control=encode_control(control),
-        digest=digest,
-        title=title,
-        labels=control.labels,
-        parent=ChatId(control.parent) if control.parent is not None else None,
-        pinned=control.pinned,
-        foreign=foreign,
-        reader_level=reader_level,
-    )
-
-
-def _listed_at(before: Header | None, control: Control) -> int:
-    runs_on = before is not None and before.status == control.status == "running"
-    return before.listed_at if before is not None and runs_on else control.updated_at
-
-
 def _ends_answer(before: Control, run: PlanRun) -> bool:
     """Whether an answer of which the store may hold pieces is under way no more, or its chat's content is erased."""
     after = run.state.control
@@ -484,14 +433,6 @@ def _ends_answer(before: Control, run: PlanRun) -> bool:
 def _reads_whole(control: bytes) -> bool:
     """Whether nothing of a stored control is unknown here, and so would be lost when it is written back."""
     return encode_control(decode_control(control)) == control
-
-
-def _title(before: Header | None, recorded: list[Recorded]) -> str | None:
-    title = before.title if before is not None else None
-    for item in recorded:
-        if isinstance(item.event, TitleChanged | ChatCreated | ChatForked):
-            title = item.event.title.text if item.event.title is not None else None
-    return title
 
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:

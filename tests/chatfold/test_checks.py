@@ -110,7 +110,7 @@ ON_A_CHAT: Final[dict[str, tuple[Any, ...]]] = {
     "reconcile": (),
     "fork": (),
 }
-READS: Final = ("delete", "state", "events", "queue", "settled", "export_log")
+READS: Final = ("delete", "state", "events", "queue", "settled", "diagnose", "export_log")
 
 
 def test_all_commands_are_looked_at() -> None:

@@ -12,8 +12,8 @@ from events.ids import ChatId, CommandId
 from events.records import Actor
 from events.reducer import evolve
 from events.vocabulary import TitleChanged
-from store.append import header_of
 from store.contract import Append, Appended, NewEvent
+from store.heading import header_of
 from store.loading import load_chat
 
 CHAT = ChatId("broken")

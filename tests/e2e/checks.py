@@ -30,7 +30,7 @@ from events.vocabulary import AttemptStarted, InterruptionFinished, StepCommitte
 from generation.cursor import Cursor
 from generation.parts import LivePart, LiveReasoning, LiveText
 from store import Store
-from store.append import header_of
+from store.heading import header_of
 from tests.e2e.kit import PATIENCE, KeepingJournal, Scene
 from tests.state_bytes import state_bytes
 

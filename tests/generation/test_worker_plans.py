@@ -19,7 +19,8 @@ from generation.errors import ClassifiedError
 from generation.outcomes import Answered, ContextCollected, Failed, ResultsCame, Stopped, Summarised, ToolsEnded
 from generation.plans import Held, Hold, Outcome, Task, acquire, note, settle
 from generation.policy import policy_digest
-from store.append import CommandIdentity, PlanRun, header_of
+from store.append import CommandIdentity, PlanRun
+from store.heading import header_of
 from store.loading import LoadedChat
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat

@@ -12,8 +12,8 @@ from events.digest import GENESIS
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import TextPart
-from store.append import header_of
 from store.contract import Header, NewEvent, Store
+from store.heading import header_of
 from tests.chatstate import build as b
 from tests.chatstate.chat import Chat
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -67,6 +68,8 @@ class Process(Host):
             providers={"simulated": model},
             settings=make_settings(capacity),
         )
+        # Its thread would look at a real clock.
+        self.engine.runtime.settings = replace(self.engine.runtime.settings, watch_loop=False)
         # By default an id takes the time of the clock that was there when its module was imported.
         self.engine.runtime.new_id = lambda: new_id(time.time)
 

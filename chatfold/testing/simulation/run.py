@@ -105,10 +105,10 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
     short = {(loading, "TAIL"): profile.segment, (building, "TAIL"): profile.segment}
     with _alone(), simulated_machine(loop, Random(random.random())), replacing(short):
         context = WORLD.context()
+        context.run(MOOD.set, mood)  # first, so that all contexts that the world makes have it
         world = context.run(World, loop, profile, random, mood, lines.tell)
         with _listening(world.ledger):
             try:
-                context.run(MOOD.set, mood)
                 _drive(loop, context, world)
                 for problem in unretrieved(loop.tasks):
                     loop.fail(problem)
