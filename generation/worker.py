@@ -25,6 +25,7 @@ from store.append import PlanRun
 from store.building import SegmentBuilder
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from store.failpoints import reach
 from store.loading import LoadedChat
 from store.log import get_logger
 from store.schema import READER_LEVEL
@@ -112,6 +113,7 @@ class Worker:
             await self._ended.wait()
             return
         self._stopping = reason
+        reach("stop.begun")
         try:
             for runner in self._runners.values():
                 runner.stop(reason)
@@ -135,6 +137,7 @@ class Worker:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(tuple(self._tasks), timeout=_ENDING)
+            reach("stop.lease")
             await self._runtime.journal.store.forget_worker(self.worker)
         except StoreError as error:
             # The lease ages out by itself.
@@ -230,14 +233,17 @@ class Worker:
     async def _new_lease(self) -> None:
         self._runtime.worker = WorkerId(self._runtime.new_id())
         await self._renew(start=True)
+        reach("lease.new")
 
     async def _renew(self, *, start: bool = False) -> bool:
         """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
         runtime, lease = self._runtime, self._runtime.settings.lease
         asked = runtime.boot()
+        reach("heartbeat.asked")
         beat = await runtime.journal.store.heartbeat(
             self.worker, round(lease * 1e6), start=start, note=runtime.note() if start else None
         )
+        reach("heartbeat.answered")
         self._set_clock(beat.now)
         if beat.renewed:
             runtime.lease_until = asked + lease
@@ -408,6 +414,7 @@ class Worker:
             command = c.ExpireAction if action.on_expiry == "go_on" else c.ExpireActionEndTurn
             run.do(command(action=action.id))
 
+        reach("expiry.asked")
         try:
             await self._runtime.journal.execute(chat, plan, self._runtime.identity())
         except Refusal as refusal:

@@ -50,6 +50,7 @@ from store.contract import (
     Store,
 )
 from store.errors import ChatExists, OutcomeUnknown
+from store.failpoints import reach
 from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL
 from store.turns import Turn, Turns
@@ -272,15 +273,18 @@ class Journal:
         return loaded.now if loaded is not None else await self.store.now()
 
     async def _append(self, append: Append, identity: CommandIdentity) -> AppendResult:
+        reach("append.handed")
         try:
-            return await self.store.append(append)
+            result = await self.store.append(append)
         except OutcomeUnknown:
             # The reply was lost: the log knows. Not there means that the write did not happen, or loses against our
             # next try.
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)
-            return Appended() if _is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+            result = Appended() if _is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
+        reach("append.answered")
+        return result
 
     async def _repeated(self, chat: ChatId, identity: CommandIdentity, *, transcript: bool) -> Outcome | None:
         found = await self.store.find_command(chat, identity.command)

@@ -31,6 +31,7 @@ from store.contract import (
     NewEvent,
 )
 from store.errors import StoreUnavailable
+from store.failpoints import reach
 from store.feed import follow
 from store.grouping import Group
 from store.postgres_beside import Beside, drop_blobs
@@ -132,6 +133,7 @@ class PostgresStore(Beside):
 
         deleted = await outcome(self.start(self.written(write)))
         if deleted:
+            reach("delete.committed")
             self.tell(Hint(chat, expected_version + 1, due=False))
         return deleted
 
@@ -150,6 +152,7 @@ class PostgresStore(Beside):
 
         rows = await self.written(write, writer=True)
         results = {row[0]: result_of(row) for row in rows}
+        reach("append.committed")
         self.tell(
             *(
                 hint_of(append.header, append.events[-1].stored.envelope.recorded_at)
@@ -186,6 +189,7 @@ class PostgresStore(Beside):
 
         result = await self.written(write)
         if isinstance(result, Appended):
+            reach("append.committed")
             self._publish(append.header, append.events)
         return result
 
@@ -203,6 +207,7 @@ class PostgresStore(Beside):
 
         written = await self.written(write)
         if written:
+            reach("import.committed")
             self._publish(header, events)
         return written
 

@@ -21,6 +21,7 @@ from store.contract import (
     WorkerNote,
 )
 from store.due import OWNERS, Candidate, in_turn, window
+from store.failpoints import reach
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, READ_FEED
@@ -108,7 +109,9 @@ class Beside(Calls):
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> None:
         """See :meth:`store.contract.Store.write_partials`."""
         if chunks:
+            reach("partials.asked")
             await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks))
+            reach("partials.written")
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""
@@ -129,7 +132,10 @@ class Beside(Calls):
                     return False
                 return bool((await fetch(connection, keep.WRITE_SEGMENT, values))[0][0])
 
-        return await outcome(self.start(self.written(write)))
+        reach("segment.asked")
+        written = await outcome(self.start(self.written(write)))
+        reach("segment.written")
+        return written
 
     async def drop_segments(self, chat: ChatId) -> None:
         """See :meth:`store.contract.Store.drop_segments`."""

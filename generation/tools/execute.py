@@ -23,6 +23,7 @@ from generation.tools.contract import CallCancelled, ToolContext
 from generation.tools.output import Answer, CallResult, answer_of, error_answer, exception_answer
 from generation.tools.policy import ToolCall
 from generation.tools.registry import CallRefused, ToolSet
+from store.failpoints import reach
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)
@@ -184,6 +185,7 @@ class RunningCall:
             if tool.context is not None:
                 arguments[tool.context] = self._context()
             answer = await self._run(function, arguments, tool.timeout)
+            reach("tool.done")
         if answer is None:
             return None
         return CallResult(
@@ -231,6 +233,7 @@ class RunningCall:
         return error_answer(text, self._env.budget)
 
     async def _invoke(self, function: Callable[..., object], arguments: dict[str, Any]) -> Answer:
+        reach("tool.starting")
         if _is_async(function):
             self._begin()
             return await self._finish(function, arguments)
