@@ -53,7 +53,7 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
     kills: int = 500
     workers: int = 4
     chats: int = 200
-    rate: float = 4.0
+    rate: float = 6.0
     lease: float = 1.0
     think: float = 4.0
     patience: float = 60.0

@@ -94,7 +94,7 @@ class Fleet:
     @property
     def kills(self) -> int:
         """Processes that were killed, by the driver or at a failpoint."""
-        return self.ended["killed"] + self.ended["killed at a failpoint"]
+        return sum(count for how, count in self.ended.items() if how.startswith("killed"))
 
     @property
     def slots(self) -> int:
@@ -188,7 +188,9 @@ class Fleet:
 
     def _count(self, slot: _Slot, news: News) -> None:
         if news.status == -signal.SIGKILL:
-            self.ended["killed" if signal.SIGKILL in slot.sent else "killed at a failpoint"] += 1
+            point = slot.life.failpoints.partition("=")[0] if slot.life is not None else ""
+            at_point = point and signal.SIGKILL not in slot.sent
+            self.ended[f"killed at {point}" if at_point else "killed"] += 1
         elif news.status == NOT_STARTED:
             self.ended["not started, the database was away"] += 1
         elif signal.SIGTERM in slot.sent and news.status in {0, -signal.SIGTERM}:

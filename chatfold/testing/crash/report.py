@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from chatfold.testing.crash.config import CrashConfig
 
-
 _ENTRY: Final = re.compile(r"^\d{4}-\S+ \S+ \S+ \d+ (?P<level>[A-Z]+) (?P<said>.*)$")
 """The first line of an entry in the workers' log; what a traceback says follows on lines of its own."""
 

@@ -87,7 +87,7 @@ def life(config: CrashConfig, slot: int, number: int) -> Life:
         number=number,
         pause=chance.choice([0.0, 0.0, 0.0, chance.expovariate(2)]),
         deaf=chance.random() < 0.15,
-        failpoints=_orders(chance) if config.failpoints and chance.random() < 0.5 else "",
+        failpoints=_orders(chance) if config.failpoints and chance.random() < 0.8 else "",
         hold=_hold(chance, config),
     )
 
@@ -95,7 +95,7 @@ def life(config: CrashConfig, slot: int, number: int) -> Life:
 def _orders(chance: random.Random) -> str:
     point = chance.choice([point for point in POINTS if point not in _NOT_IN_WORKERS])
     action = "stop" if chance.random() < 0.15 else "kill"
-    return f"{point}={action}@{1 + int(chance.expovariate(1 / 40 if point in _OFTEN else 1 / 4))}"
+    return f"{point}={action}@{1 + int(chance.expovariate(1 / 30 if point in _OFTEN else 1 / 2))}"
 
 
 def _hold(chance: random.Random, config: CrashConfig) -> float:

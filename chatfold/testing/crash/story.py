@@ -37,7 +37,7 @@ APPROVED: Final = "pay"
 
 _STEPS: Final = ("look", "read", "act", "press", "act+look", "press+act+read", "look+look", "ask", "pay", "act+ask")
 _MESSAGE: Final = re.compile(r"\d+:((?: [a-z+]+)*)")
-_ACTION_TIMEOUT: Final = 2.0
+_ACTION_TIMEOUT: Final = 1.5
 
 
 def message(number: int, chance: random.Random) -> str:

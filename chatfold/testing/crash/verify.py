@@ -35,7 +35,7 @@ async def violations(
             if any(told.reply.what == "done" for told in book.told.get(chat, ())) or by_chat[chat]:
                 yield Violation(check="exists", chat=chat, problem=problem)
             continue
-        case = await _case(engine, chat, book, by_chat[chat], frozen)
+        case = await case_of(engine, chat, book, by_chat[chat], frozen)
         found = [(name, problem) for name, check in CHECKS.items() for problem in check(case)]
         found += [("verify", problem) async for problem in _verified(engine, case)]
         shown = tuple(_shown(case.log)) if found else ()
@@ -54,7 +54,8 @@ async def _all_chats(engine: Engine) -> set[str]:
     return chats
 
 
-async def _case(engine: Engine, chat: str, book: Book, ledger: Sequence[Entry], frozen: frozenset[int]) -> Case:
+async def case_of(engine: Engine, chat: str, book: Book, ledger: Sequence[Entry], frozen: frozenset[int]) -> Case:
+    """Read all that is known of a chat; ``ledger`` is the part that is about it."""
     loaded = await engine.store.load_header(ChatId(chat))
     if loaded is None:
         raise RuntimeError(f"chat {chat} vanished while it was checked")
