@@ -12,6 +12,7 @@ BOUNDS: Final = {
     "kills": (0, 1_000_000),
     "workers": (1, 64),
     "chats": (1, 100_000),
+    "capacity": (1, 100_000),
     "rate": (0.01, 1000.0),
     "lease": (0.1, 60.0),
     "think": (0.0, 3600.0),
@@ -39,10 +40,12 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
         workers: Worker processes at once.
         chats: Chats, each with a user.
         rate: Faults a second, on average; kills by failpoints come on top.
+        capacity: Chats that a worker runs at once. With many, each kill strands many, and little gets done in between.
         lease: How long a worker's lease lasts.
         think: Mean time that a user waits between two actions.
         patience: How long the chats may take to come to rest once nothing is broken any more.
         failpoints: Whether workers are also killed and stopped at named points of the code.
+        setup: ``module:function`` that each worker process calls before it begins: to plant a bug that must be found.
 
     Raises:
         InvalidCrashConfig: A number is out of its bounds, or the database is one in memory.
@@ -53,11 +56,13 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
     kills: int = 500
     workers: int = 4
     chats: int = 200
-    rate: float = 6.0
+    rate: float = 8.0
+    capacity: int = 12
     lease: float = 1.0
     think: float = 4.0
     patience: float = 60.0
     failpoints: bool = True
+    setup: str = ""
 
     def __post_init__(self) -> None:
         for field, (least, most) in BOUNDS.items():
@@ -69,6 +74,9 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
                 raise InvalidCrashConfig(field, f"must be between {least:g} and {most:g}, not {value}")
         if not self.db.startswith(("sqlite:", "postgresql:", "postgres:")):
             raise InvalidCrashConfig("db", f"worker processes share no database {self.db!r}; use SQLite or PostgreSQL")
+
+        if self.setup and not all(part.strip() for part in self.setup.partition(":")):
+            raise InvalidCrashConfig("setup", f"must be module:function, not {self.setup!r}")
 
     @property
     def on_postgres(self) -> bool:

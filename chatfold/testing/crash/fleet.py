@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ from chatfold.testing.crash.template import News, Order
 from chatfold.testing.crash.worker import NOT_STARTED, Place
 
 _NEWS: Final = msgspec.json.Decoder(News)
+_CHANCE: Final = 1.5
+"""Seconds for which the schedule spares a process that is armed: else few would come to where they are to die."""
+
 _ENDING: Final = 30.0
 """Seconds in which workers that were killed, or the template, must be gone."""
 
@@ -33,6 +37,12 @@ class _Slot:
         self.process: int | None = None
         self.sent: set[int] = set()
         self.hold: float | None = None
+        self.since = 0.0
+
+    def may_be_killed(self) -> bool:
+        """Whether a process is here, and had its time to come to the point at which it is to die."""
+        armed = self.life is not None and self.life.failpoints
+        return self.process is not None and (not armed or time.monotonic() - self.since > _CHANCE)
 
 
 class Fleet:
@@ -105,8 +115,17 @@ class Fleet:
         """Send a signal to the worker of a slot, if there is one; a stopped one goes on after ``hold`` seconds."""
         place = self._slots[slot]
         place.sent.add(number)
-        place.hold = hold
+        if hold is not None:
+            place.hold = hold
         self._order(Order(slot=slot, signal=number))
+
+    def kill(self, slot: int) -> bool:
+        """Kill the worker of a slot, or of the next one whose worker is not spared; returns whether there is one."""
+        for place in (*self._slots[slot:], *self._slots[:slot]):
+            if place.may_be_killed():
+                self.send(place.number, signal.SIGKILL)
+                return True
+        return False
 
     async def until(self, condition: Callable[[], bool], patience: float) -> bool:
         """Wait until processes came and went so that a condition holds; returns whether it did in time."""
@@ -116,6 +135,15 @@ class Fleet:
         except TimeoutError:
             return False
         return True
+
+    async def started(self) -> None:
+        """Wait until the template is there and has begun.
+
+        Raises:
+            RuntimeError: It does not begin.
+        """
+        if not await self.until(lambda: any(slot.process for slot in self._slots), _ENDING):
+            raise RuntimeError("the template does not begin")
 
     async def end_all(self) -> None:
         """Kill all workers and replace none.
@@ -137,7 +165,7 @@ class Fleet:
     async def start_healthy(self) -> None:
         """Start one worker to which nothing happens."""
         slot = self._slots[0]
-        self._begin(slot, Life(slot=0, number=slot.lives))
+        self._begin(slot, Life(slot=0, number=slot.lives, capacity=self._config.chats))
 
     async def end_healthy(self, patience: float) -> bool:
         """Have it end as a service does; returns whether it did in time."""
@@ -166,7 +194,8 @@ class Fleet:
     def _take(self, slot: _Slot, news: News) -> None:
         match news.what:
             case "started":
-                slot.process = news.process
+                slot.process, slot.since = news.process, time.monotonic()
+                self._drain_later(slot, news.process)
             case "stopped":
                 self._let_go_on(slot, news.process)
             case "ended":
@@ -185,6 +214,14 @@ class Fleet:
                 self._order(Order(slot=slot.number, signal=signal.SIGCONT))
 
         asyncio.get_running_loop().call_later(hold, go_on)
+
+    def _drain_later(self, slot: _Slot, process: int) -> None:
+        def drain() -> None:
+            if slot.process == process and self._replacing:
+                self.send(slot.number, signal.SIGTERM)
+
+        if slot.life is not None and slot.life.drained is not None:
+            asyncio.get_running_loop().call_later(slot.life.drained, drain)
 
     def _count(self, slot: _Slot, news: News) -> None:
         if news.status == -signal.SIGKILL:

@@ -55,7 +55,7 @@ class Report(Struct, frozen=True, kw_only=True):
         db = "postgres" if config.on_postgres else "sqlite"
         words = [f"python -m chatfold.testing.crash --seed {config.seed} --kills {config.kills}"]
         words += [f"--workers {config.workers} --chats {config.chats} --db {db}"]
-        for name in ("rate", "lease", "think", "patience"):
+        for name in ("rate", "capacity", "lease", "think", "patience"):
             if (value := getattr(config, name)) != getattr(usual, name):
                 words.append(f"--{name} {value:g}")
         return " ".join([*words, *(() if config.failpoints else ("--no-failpoints",))])

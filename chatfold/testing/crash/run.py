@@ -35,6 +35,9 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT %s
 """
 _LOOK: Final = 0.1
+"""Seconds after which it is looked again whether all chats are at rest."""
+_RING: Final = 0.3
+"""Seconds after which it is looked again which chats ask their users something."""
 _UNSETTLED: Final = ("pending", "running", "requires_action")
 
 
@@ -59,7 +62,8 @@ def run_crash_test(config: CrashConfig, progress: Progress | None = None) -> Rep
             folder=folder,
             seed=config.seed,
             lease=config.lease,
-            capacity=max(2, round(1.5 * config.chats / config.workers)),
+            setup=config.setup,
+            capacity=config.capacity,
         )
         return asyncio.run(_Run(config, place, progress or _silent).run())
 
@@ -77,6 +81,7 @@ class _Run:
         self._progress = progress
         self._book = Book()
         self._found: list[Violation] = []
+        self._users: dict[str, User] = {}
 
     async def run(self) -> Report:
         config, over = self._config, asyncio.Event()
@@ -85,11 +90,17 @@ class _Run:
                 raise InvalidCrashConfig("db", "there are chats in this database; give an empty one")
             fleet = Fleet(config, self._place)
             async with fleet:
+                await fleet.started()
                 begun = time.monotonic()
                 users = [User(number, config, self._place, engine, self._book) for number in range(config.chats)]
+                self._users = {user.chat: user for user in users}
                 talking = [asyncio.create_task(user.live(over)) for user in users]
+                ringing = asyncio.create_task(self._ring(engine))
                 await self._disturb(fleet, talking)
+                ringing.cancel()
                 over.set()
+                for user in users:
+                    user.ring()
                 disturbed = time.monotonic()
                 await fleet.end_all()
                 await fleet.start_healthy()
@@ -103,6 +114,14 @@ class _Run:
             violations=tuple(found),
             logged=tuple(self._logged()),
         )
+
+    async def _ring(self, engine: Engine) -> None:
+        """Tell users whose chats ask them something."""
+        while True:
+            await asyncio.sleep(_RING)
+            with suppress(StoreError):
+                for header in await engine.list_chats(ChatQuery(statuses=("requires_action",), limit=1000)):
+                    self._users[header.chat].ring()
 
     async def _disturb(self, fleet: Fleet, talking: list[asyncio.Task[None]]) -> None:
         """Do one fault after the other until enough workers were killed."""
@@ -120,7 +139,7 @@ class _Run:
         self._book.counts[f"faults: {fault.kind}"] += 1
         match fault.kind:
             case "kill":
-                fleet.send(fault.slot, signal.SIGKILL)
+                fleet.kill(fault.slot)
             case "stop":
                 fleet.send(fault.slot, signal.SIGSTOP, hold=fault.hold)
             case "drain":

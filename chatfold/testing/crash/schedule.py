@@ -55,6 +55,8 @@ class Life(Struct, frozen=True, kw_only=True):
         deaf: Whether it gets no hints.
         failpoints: How it is armed; see ``store.failpoints.arm``.
         hold: Seconds for which it stays stopped where a failpoint stops it.
+        drained: Seconds after which it is told to end, so that it comes to the points on that way; None: it is not.
+        capacity: Chats that it runs at once, where that is not what all do.
     """
 
     slot: int
@@ -63,6 +65,8 @@ class Life(Struct, frozen=True, kw_only=True):
     deaf: bool = False
     failpoints: str = ""
     hold: float = 0.0
+    drained: float | None = None
+    capacity: int | None = None
 
 
 def faults(config: CrashConfig) -> Iterator[Fault]:
@@ -82,20 +86,23 @@ def faults(config: CrashConfig) -> Iterator[Fault]:
 def life(config: CrashConfig, slot: int, number: int) -> Life:
     """Return how the process ``number`` of a slot lives."""
     chance = random.Random(f"{config.seed} life {slot} {number}")  # noqa: S311 - see ``faults``
+    armed = config.failpoints and chance.random() < 0.8
+    point = chance.choice([point for point in POINTS if point not in _NOT_IN_WORKERS])
     return Life(
         slot=slot,
         number=number,
         pause=chance.choice([0.0, 0.0, 0.0, chance.expovariate(2)]),
         deaf=chance.random() < 0.15,
-        failpoints=_orders(chance) if config.failpoints and chance.random() < 0.8 else "",
+        failpoints=_order(chance, point) if armed else "",
         hold=_hold(chance, config),
+        drained=chance.uniform(0.2, 1.0) if armed and point.startswith("stop.") else None,
     )
 
 
-def _orders(chance: random.Random) -> str:
-    point = chance.choice([point for point in POINTS if point not in _NOT_IN_WORKERS])
+def _order(chance: random.Random, point: Point) -> str:
     action = "stop" if chance.random() < 0.15 else "kill"
-    return f"{point}={action}@{1 + int(chance.expovariate(1 / 30 if point in _OFTEN else 1 / 2))}"
+    mean = 15.0 if point in _OFTEN else 0.0 if point.startswith("stop.") else 0.7
+    return f"{point}={action}@{1 + (int(chance.expovariate(1 / mean)) if mean else 0)}"
 
 
 def _hold(chance: random.Random, config: CrashConfig) -> float:

@@ -28,6 +28,9 @@ _PATIENCE: Final = 5.0
 
 _OWNERS: Final = 20
 
+_HASTE: Final = (0.1, 0.1, 1.0, 2.8)
+"""Users come in bursts: what they wait between two actions, as parts of the mean time."""
+
 
 class Told(Struct, frozen=True, kw_only=True):
     """What a user was told of a command in the end, and how often it was given."""
@@ -85,6 +88,7 @@ class User:
         self._chance = random.Random(f"{config.seed} user {number}")  # noqa: S311 - it is to be repeated
         self._commands = 0
         self._messages: list[str] = []
+        self._rung = asyncio.Event()
 
     async def live(self, over: asyncio.Event) -> None:
         """Begin a chat, and talk until it is over."""
@@ -92,10 +96,16 @@ class User:
         text = story.message(0, self._chance)
         await self._give("create_chat", agent=story.AGENT, message=text, owner=f"user-{self._number % _OWNERS}")
         while not over.is_set():
-            await _pause(over, self._chance.expovariate(1 / self._config.think) if self._config.think else 0.0)
+            pause = self._config.think * self._chance.choice(_HASTE) * self._chance.expovariate(1)
+            await _pause(self._rung if self._chance.random() < 0.7 else over, pause)
+            self._rung.clear()
             control = await self.look()
             if control is not None and not over.is_set():
                 await self._act(control)
+
+    def ring(self) -> None:
+        """Say that the chat asks something, or that it is over: a user who listens need not wait longer."""
+        self._rung.set()
 
     async def look(self) -> Control | None:
         """Read how the chat stands, and remember it; None where the database is away."""
@@ -110,7 +120,7 @@ class User:
 
     async def _act(self, control: Control) -> None:
         chance = self._chance
-        if control.action is not None and chance.random() < 0.7:
+        if control.action is not None and chance.random() < 0.9:
             await self._give(
                 "submit_tool_results",
                 approve=control.action.to_approve,

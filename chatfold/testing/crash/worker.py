@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import random
@@ -43,6 +44,7 @@ class Place(Struct, frozen=True, kw_only=True):
     seed: int
     lease: float
     capacity: int
+    setup: str = ""
 
     def socket(self, slot: int) -> Path:
         """Return where the workers of a slot listen."""
@@ -58,10 +60,14 @@ class Place(Struct, frozen=True, kw_only=True):
         """Where workers log what is a warning or worse, and where their last words go."""
         return Path(self.folder, "workers.log")
 
-    def settings(self) -> Settings:
-        """Return the engine's settings."""
+    def settings(self, capacity: int | None) -> Settings:
+        """Return the engine's settings; with another capacity than the one for all on request."""
         return Settings(
-            lease=self.lease, poll=0.25, grace=0.25, model_retry_unit=0.02, capacity=self.capacity, base_url=None
+            lease=self.lease,
+            poll=0.25,
+            grace=0.25,
+            model_retry_unit=0.02,
+            capacity=self.capacity if capacity is None else capacity,
         )
 
 
@@ -98,6 +104,9 @@ def run_worker(place: Place, life: Life, lifeline: int) -> int:
         stream=sys.stderr,
         format=f"%(asctime)s {life.slot}.{life.number} {os.getpid()} %(levelname)s %(name)s %(message)s",
     )
+    if place.setup:
+        module, _, function = place.setup.partition(":")
+        getattr(importlib.import_module(module), function)()
     arm(life.failpoints)
     try:
         asyncio.run(_work(place, life, lifeline))
@@ -118,7 +127,7 @@ async def _work(place: Place, life: Life, lifeline: int) -> None:
             store,
             [story.agent(ledger, chance)],
             providers={story.PROVIDER: story.provider(chance)},
-            settings=place.settings(),
+            settings=place.settings(life.capacity),
         )
         async with engine:
             server = await serve(engine, place.socket(life.slot))
