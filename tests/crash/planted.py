@@ -21,4 +21,4 @@ def acknowledge_without_writing() -> None:
 
 def run_lost_calls_again() -> None:
     """A takeover forgets which calls may have run: those that must not run twice do."""
-    worker._lost = lambda _: ()
+    worker._lost = lambda calls: ()

@@ -1,4 +1,4 @@
-"""Worker processes die by a seeded schedule, and nothing is lost, doubled or stuck. `make soak` runs the whole length."""
+"""Worker processes die by a seeded schedule; nothing is lost, doubled or stuck. `make soak` runs the whole length."""
 
 import os
 import subprocess
