@@ -3,8 +3,8 @@
 Owns the list of names, what may happen there, and the text that arms them. They stand before and after everything that
 becomes durable, and around effects. Unarmed, a point costs a call and one look at a variable.
 
-A process that is started with ``CHATFOLD_FAILPOINTS`` (such as ``append.committed=kill@3;tool.done=stop``) is armed from
-its start; ``arm`` arms it later.
+A process that is started with ``CHATFOLD_FAILPOINTS`` (such as ``append.committed=kill@3;tool.done=stop``) is armed
+from its start; ``arm`` arms it later.
 """
 
 from __future__ import annotations

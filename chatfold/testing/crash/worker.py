@@ -27,6 +27,7 @@ from chatfold.testing.crash.calls import serve
 from chatfold.testing.crash.ledger import Ledger
 from chatfold.testing.crash.schedule import Life
 from chatfold.testing.stores import WrappedStore
+from events.ids import ChatId
 from store import open_store
 from store.contract import Hint
 from store.errors import StoreError
@@ -78,7 +79,7 @@ class DeafStore(WrappedStore):
     async def _silence(self) -> AsyncIterator[AsyncIterator[Hint]]:
         yield _nothing()
 
-    def hints(self) -> contextlib.AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def hints(self, chat: ChatId | None = None) -> contextlib.AbstractAsyncContextManager[AsyncIterator[Hint]]:
         """See :meth:`store.contract.Store.hints`."""
         return self._silence()
 
