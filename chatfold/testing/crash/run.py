@@ -36,6 +36,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random()
 """
 _LOOK: Final = 0.1
 """Seconds after which it is looked again whether all chats are at rest."""
+_LULL: Final = 0.5
+"""Seconds for which the schedule waits at most for the workers to have done something since the last fault."""
 _RING: Final = 0.3
 """Seconds after which it is looked again which chats ask their users something."""
 _UNSETTLED: Final = ("pending", "running", "requires_action")
@@ -82,6 +84,7 @@ class _Run:
         self._book = Book()
         self._found: list[Violation] = []
         self._users: dict[str, User] = {}
+        self._ledger_size = 0
 
     async def run(self) -> Report:
         config, over = self._config, asyncio.Event()
@@ -129,11 +132,23 @@ class _Run:
             if fleet.kills >= self._config.kills or fleet.faults:
                 return
             await fleet.until(lambda: fleet.kills >= self._config.kills, fault.after)
+            await self._progress_made(fleet)
             self._progress("workers killed", min(fleet.kills, self._config.kills), self._config.kills)
             for task in talking:
                 if task.done():
                     task.result()  # a user whose life ended now met a fault of this kit
             await self._do(fault, fleet)
+
+    async def _progress_made(self, fleet: Fleet) -> None:
+        """Wait for a while until tools have run again: on a slow machine workers would be killed at nothing else."""
+        path = self._place.ledger
+        until = time.monotonic() + _LULL
+        while time.monotonic() < until and fleet.kills < self._config.kills:
+            size = path.stat().st_size if path.exists() else 0
+            if size > self._ledger_size:
+                self._ledger_size = size
+                return
+            await asyncio.sleep(_LULL / 10)
 
     async def _do(self, fault: Fault, fleet: Fleet) -> None:
         self._book.counts[f"faults: {fault.kind}"] += 1
