@@ -1,14 +1,15 @@
 """Worker processes die by a seeded schedule; nothing is lost, doubled or stuck. `make soak` runs the whole length."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from chatfold.testing.crash import CrashConfig, InvalidCrashConfig, Report, run_crash_test
+from chatfold.testing.crash.__main__ import app
 from chatfold.testing.crash.schedule import faults, life
 from store.failpoints import POINTS, read_orders
 from tests.meta.source import ROOT
@@ -118,20 +119,17 @@ def test_a_database_with_chats_is_refused(tmp_path: Path) -> None:
         run_crash_test(config)
 
 
-def _by_hand(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "chatfold.testing.crash", *words]
-    environment = {**os.environ, "COLUMNS": "100"}
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-
-
 def test_by_hand() -> None:
-    done = _by_hand("--kills", "1", "--chats", "2", "--workers", "1", "--think", "0.1")
+    words = ["--kills", "1", "--chats", "2", "--workers", "1", "--think", "0.1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "chatfold.testing.crash", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("No violation.\n")
 
 
 def test_by_hand_the_points_are_listed() -> None:
-    done = _by_hand("points")
+    done = CliRunner().invoke(app, ["points"])
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(POINTS)
 
 
@@ -139,6 +137,11 @@ def test_by_hand_the_points_are_listed() -> None:
     ("words", "said"), [(["--workers", "0"], "between 1 and 64"), (["pints"], "only word"), (["--db", "x://"], "x://")]
 )
 def test_by_hand_a_mistake_is_explained(words: list[str], said: str) -> None:
-    done = _by_hand(*words)
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_by_hand_help_teaches() -> None:
+    done = CliRunner().invoke(app, ["--help"])
+    assert all(said in done.stdout for said in ("SIGKILL", "Examples:", "--seed", "Exit status"))

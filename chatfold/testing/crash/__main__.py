@@ -64,6 +64,7 @@ def _main(
     lease: Annotated[float, typer.Option(help="Seconds that a worker's lease lasts.")] = 1.0,
     think: Annotated[float, typer.Option(help="Mean seconds that a user waits between two actions.")] = 4.0,
     patience: Annotated[float, typer.Option(help="Seconds in which all chats must come to rest.")] = 60.0,
+    setup: Annotated[str, typer.Option(help="module:function that each worker process calls first.")] = "",
     failpoints: Annotated[bool, typer.Option(help="Also kill and stop at named points of the code.")] = True,  # noqa: FBT002
 ) -> None:
     if what == "points":
@@ -72,7 +73,6 @@ def _main(
         return
     if what:
         raise typer.BadParameter(f"{what!r}: the only word there may be is 'points'")
-    logging.disable(logging.WARNING)  # connections are lost by the dozen, on purpose
     try:
         with tempfile.TemporaryDirectory(prefix="chatfold-crash-") as folder, database(db, Path(folder)) as url:
             config = CrashConfig(
@@ -87,8 +87,9 @@ def _main(
                 think=think,
                 patience=patience,
                 failpoints=failpoints,
+                setup=setup,
             )
-            with _bar() as progress:
+            with _quiet(), _bar() as progress:
                 report = run_crash_test(config, progress)
     except InvalidCrashConfig as error:
         raise typer.BadParameter(str(error)) from None
@@ -97,6 +98,17 @@ def _main(
         raise typer.Exit(2) from None
     sys.stdout.write(f"{report}\n")
     raise typer.Exit(1 if report.violations else 0)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave warnings unsaid: connections are lost by the dozen, on purpose."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @contextmanager
@@ -119,7 +131,8 @@ def _bar() -> Iterator[Progress | None]:
         yield progress
 
 
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app.command(help=_HELP)(_main)
+
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(help=_HELP)(_main)
     app(prog_name="python -m chatfold.testing.crash")

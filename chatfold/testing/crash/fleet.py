@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -13,7 +14,6 @@ from typing import Final, Self
 
 import msgspec
 
-import chatfold
 from chatfold.testing.crash.config import CrashConfig
 from chatfold.testing.crash.schedule import Life, life
 from chatfold.testing.crash.template import News, Order
@@ -79,7 +79,9 @@ class Fleet:
             msgspec.json.encode(self._place).decode(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            cwd=Path(chatfold.__file__).parents[1],
+            # What can be imported here can be imported there; Ctrl-C is this process's matter.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+            start_new_session=True,
         )
         self._reading = asyncio.create_task(self._read())
         for slot in self._slots:

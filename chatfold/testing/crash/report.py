@@ -58,6 +58,7 @@ class Report(Struct, frozen=True, kw_only=True):
         for name in ("rate", "capacity", "lease", "think", "patience"):
             if (value := getattr(config, name)) != getattr(usual, name):
                 words.append(f"--{name} {value:g}")
+        words += [f"--setup {config.setup}"] if config.setup else []
         return " ".join([*words, *(() if config.failpoints else ("--no-failpoints",))])
 
     def lines(self) -> Iterator[str]:
