@@ -63,7 +63,7 @@ def _main(
     capacity: Annotated[int, typer.Option(help="Chats that a worker runs at once.")] = 12,
     lease: Annotated[float, typer.Option(help="Seconds that a worker's lease lasts.")] = 1.0,
     think: Annotated[float, typer.Option(help="Mean seconds that a user waits between two actions.")] = 4.0,
-    patience: Annotated[float, typer.Option(help="Seconds in which all chats must come to rest.")] = 60.0,
+    patience: Annotated[float, typer.Option(help="Seconds in which all chats must come to rest.")] = 120.0,
     setup: Annotated[str, typer.Option(help="module:function that each worker process calls first.")] = "",
     failpoints: Annotated[bool, typer.Option(help="Also kill and stop at named points of the code.")] = True,  # noqa: FBT002
 ) -> None:

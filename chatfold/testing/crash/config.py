@@ -60,7 +60,7 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
     capacity: int = 12
     lease: float = 1.0
     think: float = 4.0
-    patience: float = 60.0
+    patience: float = 120.0
     failpoints: bool = True
     setup: str = ""
 
