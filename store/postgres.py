@@ -150,7 +150,7 @@ class PostgresStore(Beside):
         async def write(connection: Connection) -> list[Row]:
             return await fetch(connection, APPEND, values_of(batch))
 
-        rows = await self.written(write, writer=True)
+        rows = await self.written(write, "batches")
         results = {row[0]: result_of(row) for row in rows}
         reach("append.committed")
         self.tell(

@@ -55,7 +55,7 @@ class Beside(Calls):
         """See :meth:`store.contract.Store.heartbeat`."""
         before = time.monotonic_ns()
         values = {"worker": worker, "lease": lease_us, "note": note_bytes(note)}
-        rows = await self.read(keep.START if start else keep.RENEW, values)
+        rows = await self.read(keep.START if start else keep.RENEW, values, "heartbeats")
         now, renewed, old_expiry, peers = rows[0]
         took = (time.monotonic_ns() - before) // 1000
         if renewed and old_expiry is not None and took >= old_expiry - now:
