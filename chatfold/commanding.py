@@ -23,6 +23,7 @@ from generation.flushing import Leftovers, with_leftovers
 from generation.runtime import Runtime
 from generation.worker import Claim, Worker
 from store.append import CommandIdentity, Outcome, PlanRun
+from store.failpoints import reach
 
 Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
 
@@ -85,6 +86,7 @@ class Commanding:
             except Refusal as refusal:
                 self.refusals.note(chat_id, refusal, identity.actor, self.runtime.now())
                 raise
+            reach("command.done")
             if worker is not None and not outcome.repeated:
                 worker.adopt(outcome.chat)
         if worker is not None:

@@ -36,6 +36,7 @@ from generation.tools.output import unrecordable
 from store.append import Plan
 from store.contract import Header
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
+from store.failpoints import reach
 from store.loading import LoadedChat, load_state
 from store.log import get_logger
 
@@ -113,7 +114,10 @@ class ChatRunner:
             task, outcome = await self._act(loaded)
             if self._lost:
                 break
+            reach("outcome.asked")
             await self._settle(task, outcome)
+            reach("outcome.recorded")
+        reach("release.done")
         return None if self._lost else self._loaded
 
     def _running(self) -> LoadedChat | None:
@@ -134,6 +138,7 @@ class ChatRunner:
             # Another worker was faster, or the chat moved on: nothing is owed here.
             self._log.debug("acquire_refused", code=refusal.code, reason=refusal.reason)
             return False
+        reach("acquire.done")
         self._hold = self._hold_at(self._loaded.state.control.epoch)
         self._log.info("chat_acquired", version=self._loaded.state.control.version, epoch=self._hold.epoch)
         return True
@@ -182,6 +187,7 @@ class ChatRunner:
         if self._release is not None:
             scope.cancel(Cause.SHUTDOWN)
         attempt = self._attempt(loaded, scope)
+        reach("effect.starting")
         self._runtime.parts.create(attempt.episode)
         self._task = task
         self._watch_if_hinted()
@@ -271,7 +277,9 @@ class ChatRunner:
     async def _note_from(self, attempt: Attempt, task: Task, outcome: ResultsCame) -> None:
         """Append a result of an effect that goes on, unless the runner has left that effect behind."""
         if self._scope is attempt.scope:
+            reach("result.asked")
             await self._note(task, outcome)
+            reach("result.recorded")
 
     async def _note(self, task: Task, outcome: ResultsCame) -> None:
         """Append results; one that cannot be stored is an error in its own place, not the end of the others."""

@@ -30,6 +30,7 @@ from store.append import PlanRun
 from store.building import SegmentBuilder
 from store.contract import DueChat, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from store.failpoints import reach
 from store.loading import LoadedChat
 from store.log import get_logger
 
@@ -333,6 +334,7 @@ class Worker:
             command = c.ExpireAction if action.on_expiry == "go_on" else c.ExpireActionEndTurn
             run.do(command(action=action.id))
 
+        reach("expiry.asked")
         try:
             await self._runtime.journal.execute(chat, plan, self._runtime.identity())
         except Refusal as refusal:

@@ -276,8 +276,9 @@ class Journal:
         return loaded.now if loaded is not None else await self.store.now()
 
     async def _append(self, append: Append, identity: CommandIdentity) -> AppendResult:
+        reach("append.handed")
         try:
-            return await self.store.append(append)
+            result = await self.store.append(append)
         except OutcomeUnknown:
             # The reply was lost: the log knows. Not there means that the write did not happen, or loses against our
             # next try.

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.errors import InvalidStoreUrl, MissingExtra, SchemaTooNew, StoreUnavailable
+from store.failpoints import reach
 from store.schema import NEEDED, REVISIONS, VERSION_TABLE
 from store.sqlite_lock import is_locked, tell_locked
 from store.urls import parse_postgres, parse_sqlite, redacted
@@ -95,7 +96,9 @@ def _upgrade(connection: Connection, url: str, to: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
+    reach("migration.begun")
     command.upgrade(config, to)
+    reach("migration.written")
 
 
 def _revision(connection: Connection) -> str | None:

@@ -146,6 +146,7 @@ class PostgresStore(Beside):
 
         deleted = await outcome(self.start(self.written(write)))
         if deleted:
+            reach("delete.committed")
             self.tell(Hint(chat, expected_version + 1, due=False))
         return deleted
 
@@ -211,6 +212,7 @@ class PostgresStore(Beside):
 
         result = await self.written(write)
         if isinstance(result, Appended):
+            reach("append.committed")
             self._publish(append.header, append.events)
         return result
 
@@ -228,6 +230,7 @@ class PostgresStore(Beside):
 
         written = await self.written(write)
         if written:
+            reach("import.committed")
             self._publish(header, events)
         return written
 

@@ -21,6 +21,7 @@ from store.contract import (
     WorkerNote,
 )
 from store.due import OWNERS, Candidate, in_turn, window
+from store.failpoints import reach
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, READ_FEED
@@ -53,7 +54,7 @@ class Beside(Calls):
         """See :meth:`store.contract.Store.heartbeat`."""
         before = time.monotonic_ns()
         values = {"worker": worker, "lease": lease_us, "note": note_bytes(note)}
-        rows = await self.read(keep.START if start else keep.RENEW, values)
+        rows = await self.read(keep.START if start else keep.RENEW, values, "heartbeats")
         now, renewed, old_expiry, peers = rows[0]
         took = (time.monotonic_ns() - before) // 1000
         if renewed and old_expiry is not None and took >= old_expiry - now:
@@ -128,7 +129,10 @@ class Beside(Calls):
                     return False
                 return bool((await fetch(connection, keep.WRITE_SEGMENT, values))[0][0])
 
-        return await outcome(self.start(self.written(write)))
+        reach("segment.asked")
+        written = await outcome(self.start(self.written(write)))
+        reach("segment.written")
+        return written
 
     async def drop_segments(self, chat: ChatId) -> None:
         """See :meth:`store.contract.Store.drop_segments`."""

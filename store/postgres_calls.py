@@ -20,7 +20,7 @@ from store.errors import OutcomeUnknown, StoreUnavailable
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.postgres_hints import Hints, channel_of
-from store.postgres_pool import PATIENCE, Connection, Pool, connect, translated, translation
+from store.postgres_pool import PATIENCE, Connection, Pool, Purpose, connect, translated, translation
 from store.postgres_texts import CLOCK
 from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
 from store.shield import outcome
@@ -121,25 +121,25 @@ class Calls(Reentrant):
         if not task.cancelled():
             task.exception()  # looked at: its caller may have been cancelled
 
-    async def read(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
+    async def read(self, statement: str, values: Mapping[str, Any], purpose: Purpose = "calls") -> list[Row]:
         """Run a statement that may be run twice: once more, on another connection, where one was lost."""
         self.require_open()
-        return await asyncio.shield(self.start(self._read_twice(statement, values)))
+        return await asyncio.shield(self.start(self._read_twice(statement, values, purpose)))
 
-    async def _read_twice(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
+    async def _read_twice(self, statement: str, values: Mapping[str, Any], purpose: Purpose) -> list[Row]:
         try:
-            return await self._read_once(statement, values)
+            return await self._read_once(statement, values, purpose)
         except OutcomeUnknown:
             try:
-                return await self._read_once(statement, values)
+                return await self._read_once(statement, values, purpose)
             except OutcomeUnknown as error:
                 raise StoreUnavailable(str(error)) from error
 
-    async def _read_once(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
+    async def _read_once(self, statement: str, values: Mapping[str, Any], purpose: Purpose) -> list[Row]:
         async def read(connection: Connection) -> list[Row]:
             return await fetch(connection, statement, values)
 
-        return await self.written(read)
+        return await self.written(read, purpose)
 
     async def written(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work on a lent connection.

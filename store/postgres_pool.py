@@ -5,7 +5,7 @@ Owns the pool and the translation of the driver's errors. What is said over a co
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import psycopg
 import psycopg.adapt
@@ -115,8 +115,16 @@ def translation(error: Exception) -> StoreError:
     return StoreUnavailable(str(error) or type(error).__name__)
 
 
+_Connections: TypeAlias = AsyncConnectionPool[Connection]
+Purpose: TypeAlias = Literal["calls", "batches", "heartbeats"]
+
+
 class Pool:
-    """Connections that are lent for one call each, and one apart from them that writes batches of appends."""
+    """Connections that are lent for one call each, and two apart from them.
+
+    One writes batches of appends. One, made when it is first wanted, is for heartbeats: a worker with many chats must
+    not lose its lease because a heartbeat stands in line behind their reads.
+    """
 
     def __init__(self, settings: PostgresUrl) -> None:
         self._pool = _pool(settings, "chatfold", settings.pool_size, configure)
@@ -125,8 +133,8 @@ class Pool:
 
     async def open(self) -> None:
         """Begin to make connections."""
-        await self._pool.open()
-        await self._writers.open()
+        for pool in self._pools.values():
+            await pool.open()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -173,16 +181,13 @@ class Pool:
             await self._writers.putconn(line.connection)
 
 
-_Connections: TypeAlias = AsyncConnectionPool[Connection]
-
-
 def _pool(
-    settings: PostgresUrl, name: str, size: int, configure: Callable[[Connection], Awaitable[None]]
+    settings: PostgresUrl, name: str, size: int, configure: Callable[[Connection], Awaitable[None]], least: int = 1
 ) -> _Connections:
     return AsyncConnectionPool(
         settings.conninfo,
         kwargs={"autocommit": True, "context": _ADAPTERS, "prepare_threshold": 1, **_arguments(settings)},
-        min_size=1,
+        min_size=least,
         max_size=size,
         open=False,
         timeout=PATIENCE,

@@ -41,6 +41,7 @@ from store.contract import (
     WorkerNote,
 )
 from store.errors import StoreUnavailable
+from store.failpoints import reach
 from store.feed import follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
@@ -153,7 +154,9 @@ class SqliteStore(Reentrant):
         writer = self._writer
         check_import(header, events)
         made = Append(chat=header.chat, expected_version=0, header=header, events=tuple(events), blobs=blobs)
-        return isinstance(await writer.append(made), Appended)
+        written = isinstance(await writer.append(made), Appended)
+        reach("import.committed")
+        return written
 
     async def find_command(self, chat: ChatId, command: CommandId) -> CommandRecord | None:
         """See :meth:`store.contract.Store.find_command`."""
@@ -174,9 +177,11 @@ class SqliteStore(Reentrant):
     async def delete(self, chat: ChatId, expected_version: int) -> bool:
         """See :meth:`store.contract.Store.delete`."""
         gone = Hint(chat, expected_version + 1, due=False)
-        return await self._writer.write(
+        deleted = await self._writer.write(
             lambda connection: writes.delete(connection, chat, expected_version, self._clock()), hint=gone
         )
+        reach("delete.committed")
+        return deleted
 
     async def tombstone(self, chat: ChatId) -> bytes | None:
         """See :meth:`store.contract.Store.tombstone`."""
@@ -241,7 +246,10 @@ class SqliteStore(Reentrant):
 
     async def write_segment(self, segment: Segment, replaces: Sequence[Segment] = ()) -> bool:
         """See :meth:`store.contract.Store.write_segment`."""
-        return await self._writer.write(lambda connection: writes.write_segment(connection, segment, replaces))
+        reach("segment.asked")
+        written = await self._writer.write(lambda connection: writes.write_segment(connection, segment, replaces))
+        reach("segment.written")
+        return written
 
     async def drop_segments(self, chat: ChatId) -> None:
         """See :meth:`store.contract.Store.drop_segments`."""

@@ -20,6 +20,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 from store.contract import Append, AppendResult, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
+from store.failpoints import reach
 from store.notify import Bus
 from store.shield import outcome
 from store.sqlite_batch import APPENDED, Batch
@@ -390,19 +391,23 @@ class WriteLane(Lane):
                     batch.flush()
                     job.result = job.do(connection)
             batch.flush()
+            if any(job.append is not None for job in jobs):
+                reach("append.written")
 
     def _conclude(self, job: Job[Any]) -> None:
         """Do what follows the commit."""
-        if job.append is not None:
-            job.hint = self._hint_of(job.append) if job.result is APPENDED else None
-            return
-        if not job.result:
-            job.hint = None
-        if job.after is not None:
-            try:
+        try:
+            if job.append is not None:
+                job.hint = self._hint_of(job.append) if job.result is APPENDED else None
+                if job.result is APPENDED:
+                    reach("append.committed")
+                return
+            if not job.result:
+                job.hint = None
+            if job.after is not None:
                 job.result = job.after(self._connected(), job.result)
-            except BaseException as error:  # noqa: BLE001 - the caller's
-                self._fail([job], error)
+        except BaseException as error:  # noqa: BLE001 - the caller's
+            self._fail([job], error)
 
 
 def translated(path: Path, error: BaseException) -> BaseException:

@@ -23,6 +23,7 @@ from generation.parts import LivePart, PartBuffer
 from generation.policy import cost_micros
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, UsageSoFar
+from store.failpoints import reach
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class ModelCall:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error
+        reach("provider.calling")
         stream = provider.stream(self.request)
         try:
             await self._take(stream)
@@ -104,6 +106,7 @@ class ModelCall:
         guard = SilenceGuard(runtime.settings.first_part_timeout)
         try:
             async for part in stream:
+                reach("provider.part")
                 guard.heard(runtime.settings.silence_timeout)
                 if scope.cause is not None:
                     # The stream took the cancellation for its own matter and goes on: what came until now counts.

@@ -26,6 +26,7 @@ from generation.tools.output import Answer, CallResult, answer_of, error_answer,
 from generation.tools.policy import ToolCall
 from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Outcome, Verdict, verdict_of
 from generation.tools.registry import CallRefused, ToolSet
+from store.failpoints import reach
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)

@@ -296,3 +296,17 @@ def test_hints_are_packed_within_the_limit() -> None:
     assert list(payloads([Hint(ChatId("x" * 9000), 1, due=True)])) == []
     assert hints_of("{not ours") == []
     assert hints_of('{"not": "ours"}') == []
+
+
+async def test_a_heartbeat_does_not_stand_in_line_behind_reads(migrated_database: str) -> None:
+    url = f"{migrated_database}{'&' if '?' in migrated_database else '?'}pool_size=1"
+    async with PostgresStore(url) as store, watcher(migrated_database) as watch:
+        await watch.execute("SELECT pg_advisory_lock(1)")
+        reads = [asyncio.create_task(store.read("SELECT pg_advisory_xact_lock_shared(1)", {})) for _ in range(3)]
+        await until(lambda: blocked(watch))
+        async with asyncio.timeout(5):
+            assert (await store.heartbeat(WORKER, 1_000_000, start=True)).renewed
+            assert (await store.heartbeat(WORKER, 1_000_000)).renewed
+        assert not any(read.done() for read in reads)
+        await watch.execute("SELECT pg_advisory_unlock(1)")
+        await asyncio.gather(*reads)

@@ -1,0 +1,24 @@
+"""Bugs that a crash test must find: each function plants one in the worker process that calls it."""
+
+import random
+
+from chatstate.handlers import worker
+from store.append import CommandIdentity, Journal
+from store.contract import Append, Appended, AppendResult
+
+
+def acknowledge_without_writing() -> None:
+    """One in three commands of users is said to be written and is not."""
+    honest = Journal._append
+
+    async def lying(self: Journal, append: Append, identity: CommandIdentity) -> AppendResult:
+        if identity.actor.kind == "user" and random.random() < 0.3:
+            return Appended()
+        return await honest(self, append, identity)
+
+    Journal._append = lying  # type: ignore[method-assign]
+
+
+def run_lost_calls_again() -> None:
+    """A takeover forgets which calls may have run: those that must not run twice do."""
+    worker._lost = lambda calls: ()
