@@ -15,6 +15,7 @@ from events.ids import WorkerId
 from generation.runtime import Runtime
 from generation.watchdog import LoopWatch
 from store.errors import StoreError
+from store.failpoints import reach
 from store.log import get_logger
 
 _log = get_logger(__name__)
@@ -50,6 +51,7 @@ class Lease:
         """
         self._runtime.worker = WorkerId(self._runtime.new_id())
         await self._renew(start=True)
+        reach("lease.new")
 
     def start(self) -> None:
         """Watch that the running event loop turns, until ``stop``."""
@@ -117,15 +119,18 @@ class Lease:
         Raises:
             StoreError: It could not be given back; it ages out by itself.
         """
+        reach("stop.lease")
         await self._runtime.journal.store.forget_worker(self._runtime.worker)
 
     async def _renew(self, *, start: bool = False) -> bool:
         """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
         runtime, lease = self._runtime, self._runtime.settings.lease
         asked = runtime.boot()
+        reach("heartbeat.asked")
         beat = await runtime.journal.store.heartbeat(
             runtime.worker, round(lease * 1e6), start=start, note=runtime.note() if start else None
         )
+        reach("heartbeat.answered")
         self._set_clock(beat.now)
         if beat.renewed:
             runtime.lease_until = asked + lease

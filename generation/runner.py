@@ -128,6 +128,7 @@ class ChatRunner:
         return loaded
 
     async def _acquire(self) -> bool:
+        reach("acquire.asked")
         worker, release, store = self._runtime.worker, self._runtime.release, self._runtime.journal.store
         try:
             self._loaded = await with_leftovers(

@@ -128,6 +128,7 @@ class Worker:
             await self._ended.wait()
             return
         self._roster.stopping = reason
+        reach("stop.begun")
         try:
             for runner in self._roster.runners.values():
                 runner.stop(reason)

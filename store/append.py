@@ -50,6 +50,7 @@ from store.contract import (
     Store,
 )
 from store.errors import ChatExists, OutcomeUnknown
+from store.failpoints import reach
 from store.heading import header_of, listed_at, title_of
 from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL
@@ -285,9 +286,10 @@ class Journal:
             found = await self.store.find_command(append.chat, identity.command)
             if found is None:
                 return Conflict(append.expected_version)
-            return (
-                Appended() if await self._is_ours(found, append) else DuplicateCommand(found.first, found.fingerprint)
-            )
+            ours = await self._is_ours(found, append)
+            result = Appended() if ours else DuplicateCommand(found.first, found.fingerprint)
+        reach("append.answered")
+        return result
 
     async def _is_ours(self, found: CommandRecord, append: Append) -> bool:
         """Whether what the log has of a command are these very events.

@@ -31,6 +31,7 @@ from store.contract import (
     NewEvent,
 )
 from store.errors import OutcomeUnknown, StoreUnavailable
+from store.failpoints import reach
 from store.feed import follow
 from store.grouping import Group, Spoiled
 from store.postgres_beside import Beside, drop_blobs
@@ -175,6 +176,7 @@ class PostgresStore(Beside):
             if concerns_all(error):
                 raise translation(error) from error
             raise Spoiled(translation(error)) from error
+        reach("append.committed")
         self.tell(
             *(
                 hint_of(append.header, append.events[-1].stored.envelope.recorded_at)

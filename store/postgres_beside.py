@@ -107,7 +107,9 @@ class Beside(Calls):
 
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
+        reach("partials.asked")
         rows = await self.read(keep.WRITE_PARTIALS, keep.partial_values(chunks)) if chunks else []
+        reach("partials.written")
         return frozenset(ChatId(row[0]) for row in rows)
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:

@@ -141,8 +141,8 @@ class Calls(Reentrant):
 
         return await self.written(read, purpose)
 
-    async def written(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run work on a lent connection.
+    async def written(self, work: Callable[[Connection], Awaitable[T]], purpose: Purpose = "calls") -> T:
+        """Run work on a connection that is lent for its purpose.
 
         Raises:
             OutcomeUnknown: The connection was lost meanwhile.
@@ -150,7 +150,7 @@ class Calls(Reentrant):
             Unstorable: A value cannot be kept; nothing was written.
         """
         pool, _ = self.parts()
-        async with pool.lent() as connection:
+        async with pool.lent(purpose) as connection:
             try:
                 return await work(connection)
             except (psycopg.Error, OSError, UnicodeEncodeError, OverflowError) as error:

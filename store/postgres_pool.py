@@ -116,47 +116,51 @@ def translation(error: Exception) -> StoreError:
 
 
 _Connections: TypeAlias = AsyncConnectionPool[Connection]
-Purpose: TypeAlias = Literal["calls", "batches", "heartbeats"]
+Purpose: TypeAlias = Literal["calls", "heartbeats"]
 
 
 class Pool:
     """Connections that are lent for one call each, and two apart from them.
 
-    One writes batches of appends. One, made when it is first wanted, is for heartbeats: a worker with many chats must
-    not lose its lease because a heartbeat stands in line behind their reads.
+    One is the line that appends go over. One, made when it is first wanted, is for heartbeats: a worker with many chats
+    must not lose its lease because a heartbeat waits behind their reads.
     """
 
     def __init__(self, settings: PostgresUrl) -> None:
-        self._pool = _pool(settings, "chatfold", settings.pool_size, configure)
+        self._pools: dict[Purpose, _Connections] = {
+            "calls": _pool(settings, "chatfold", settings.pool_size, configure),
+            "heartbeats": _pool(settings, "chatfold-heartbeat", 1, configure, least=0),
+        }
         self._writers = _pool(settings, "chatfold-writer", 1, _configure_writer)
         self._line: Line | None = None
 
     async def open(self) -> None:
         """Begin to make connections."""
-        for pool in self._pools.values():
+        for pool in (*self._pools.values(), self._writers):
             await pool.open()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._hang_up()
-        await self._writers.close()
-        await self._pool.close()
+        for pool in (self._writers, *self._pools.values()):
+            await pool.close()
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Connection]:
+    async def lent(self, purpose: Purpose = "calls") -> AsyncIterator[Connection]:
         """Lend a connection that was alive a moment ago.
 
         Raises:
             StoreUnavailable: There is none.
         """
+        pool = self._pools[purpose]
         try:
-            connection = await _living(self._pool)
+            connection = await _living(pool)
         except (PoolTimeout, PoolClosed, psycopg.Error) as error:
             raise translation(error) from error
         try:
             yield connection
         finally:
-            await self._pool.putconn(connection)
+            await pool.putconn(connection)
 
     async def line(self) -> Line:
         """Return the line that appends go over, made anew where it was lost. For one caller at a time.

@@ -234,7 +234,10 @@ class SqliteStore(Reentrant):
 
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""
-        return await self._writer.write(lambda connection: writes.write_partials(connection, chunks))
+        reach("partials.asked")
+        kept = await self._writer.write(lambda connection: writes.write_partials(connection, chunks))
+        reach("partials.written")
+        return kept
 
     async def read_partials(self, chat: ChatId) -> Sequence[PartialChunk]:
         """See :meth:`store.contract.Store.read_partials`."""

@@ -205,8 +205,11 @@ class RunningCall:
             error=lambda error: exception_answer(error, budget),
             cut=lambda text: error_answer(text, budget),
         )
+        reach("tool.starting")
         running = self._function = self._invocation(function, arguments, reading, tool.timeout)
-        return await running.run()
+        answer = await running.run()
+        reach("tool.done")
+        return answer
 
     def _invocation(
         self, function: Callable[..., object], arguments: Mapping[str, Any], reading: Reading, timeout: float | None

@@ -20,7 +20,7 @@ from chatfold.testing.crash.verify import case_of, violations
 from events.control import Control
 from events.envelope import Recorded
 from events.vocabulary import ToolResultRecorded
-from store.contract import ChatQuery
+from store.query import ChatQuery
 
 CHAT: Final = "chat-1"
 TEXTS: Final = ("0: act+look press", "1: pay", "2:")

@@ -22,9 +22,9 @@ from chatfold.testing.crash.users import Book, User
 from chatfold.testing.crash.verify import violations
 from chatfold.testing.crash.worker import Place
 from events.ids import ChatId
-from store.contract import ChatQuery
 from store.errors import StoreError
 from store.migrate import migrate
+from store.query import ChatQuery
 from store.urls import parse_postgres
 
 Progress = Callable[[str, int, int], None]
