@@ -59,8 +59,9 @@ def test_a_lost_command_is_found(tmp_path: Path) -> None:
             setup="tests.crash.planted:acknowledge_without_writing",
         )
     )
-    assert "acknowledged" in {violation.check for violation in report.violations}
-    assert "VIOLATION (acknowledged)" in str(report)
+    # The command that is lost may be any of a chat, its first one too.
+    assert {"acknowledged", "exists"} & {violation.check for violation in report.violations}
+    assert "VIOLATION (" in str(report)
     assert report.command.startswith("python -m chatfold.testing.crash --seed 1 --kills 2 --workers 2 --chats 6 --db")
 
 
