@@ -25,7 +25,8 @@ async def test_a_gate_before_the_answer(kit: Kit, stream: bool) -> None:
         assert not server.requests[0].sent
         gate.release()
         assert (await asking).text == "Hello."
-        assert server.requests[0].sent
+    # Noted by the server's thread after the last byte: the client may have read it before.
+    assert server.requests[0].sent
 
 
 @pytest.mark.parametrize("position", [0, 1, 2, 3, 99])
