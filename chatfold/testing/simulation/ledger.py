@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chatfold.testing.simulation.network import Network
+from events.codec import decode
 from events.digest import GENESIS
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
+from events.vocabulary import Released
 from store.contract import Append, Appended, AppendResult, Header, Heartbeat, WorkerNote
 from store.memory import MemoryStore
 
@@ -39,6 +41,7 @@ class Ledger:
         self.acknowledged: list[tuple[ChatId, str]] = []
         self.refused: list[tuple[ChatId, str]] = []
         self.taken_by: dict[tuple[ChatId, WorkerId], str] = {}
+        self._doubtful: set[str] = set()
 
     def appended(self, append: Append, before: Header | None, *, holder_alive: bool) -> None:
         """Check an append that has just been committed on ``before``."""
@@ -69,21 +72,25 @@ class Ledger:
             self.fail(f"{chat}: the epoch fell from {epoch} to {header.epoch} at version {header.version}")
         if header.epoch != epoch and holder is not None and holder_alive:
             self.fail(f"{chat}: taken from {holder} at version {first.version}, whose lease was alive")
+        if types[0] == "released" and holder is not None:
+            self._found(append, holder)
         if header.holder is not None and "acquired" in types:
             self.taken_by[chat, header.holder] = first.actor.kind
 
-    def given_up(self, chat: str, worker: str) -> None:
-        """Take note that a runner left its chat because its lease may have ended: the chat may be found again.
+    def doubt(self, worker: str) -> None:
+        """Take note that a worker took its lease for lost: what it acquired, or is acquiring, it may find again."""
+        self._doubtful.add(worker)
 
-        Without a chat: all that the worker had.
+    def _found(self, append: Append, worker: WorkerId) -> None:
+        """Check a chat that its holder lets go without ever having had a runner for it.
+
+        Only a command of a user, whose caller was gone when the reply came, can have left it so.
         """
-        for place in [place for place in self.taken_by if place[1] == worker and chat in {"", place[0]}]:
-            del self.taken_by[place]
-
-    def stray(self, chat: str, worker: str) -> None:
-        """Check a chat that its holder found without a runner: only a command of a user can have left it so."""
-        if self.taken_by.get((ChatId(chat), WorkerId(worker))) == "worker":
-            self.fail(f"{chat}: its worker {worker} acquired it, did not know so, and let it lie")
+        event = decode(append.events[0].stored, content=False).event
+        if not isinstance(event, Released) or event.reason != "capacity" or worker in self._doubtful:
+            return
+        if self.taken_by.get((append.chat, worker)) == "worker":
+            self.fail(f"{append.chat}: its worker {worker} acquired it, did not know so, and let it lie")
 
 
 class LedgerStore(MemoryStore):

@@ -195,7 +195,7 @@ def _listening(ledger: Ledger) -> Iterator[None]:
 
 
 class _Complaints(logging.Handler):
-    """Reads the engine's log: errors that it did not expect, and chats that it had lost sight of."""
+    """Reads the engine's log: errors that it did not expect, and leases that it took for lost."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(logging.WARNING)
@@ -209,8 +209,5 @@ class _Complaints(logging.Handler):
             return
         if said in _FAULTS and (error is not None or record.levelno >= logging.ERROR):
             self._ledger.fail(f"{host.name} {said}: {type(error).__name__}: {error}")
-        about = (str(getattr(record, "chat", "")), str(getattr(record, "worker", "")))
-        if said == "held_chat_without_runner":
-            self._ledger.stray(*about)
-        elif said in {"lease_not_renewed", "lease_lost"}:
-            self._ledger.given_up(*about)
+        if said in {"lease_not_renewed", "lease_lost"}:
+            self._ledger.doubt(str(getattr(record, "worker", "")))
