@@ -18,6 +18,7 @@ from chatstate.errors import Refusal
 from events.control import Control
 from events.ids import ChatId, CommandId
 from events.records import Actor
+from events.vocabulary import Acquired
 from generation.errors import UnknownAgent, UnknownModel
 from generation.flushing import Leftovers, with_leftovers
 from generation.runtime import Runtime
@@ -87,7 +88,7 @@ class Commanding:
                 self.refusals.note(chat_id, refusal, identity.actor, self.runtime.now())
                 raise
             reach("command.done")
-            if worker is not None and not outcome.repeated:
+            if worker is not None and not outcome.repeated and _acquires(outcome):
                 worker.adopt(outcome.chat)
         if worker is not None:
             worker.notice(outcome.chat)
@@ -134,3 +135,8 @@ def _with_leftover(command: c.AnyCommand, control: Control, leftovers: Leftovers
         return command
     left = leftovers.of(control)
     return replace(command, partial=left.message, report=left.beside)
+
+
+def _acquires(outcome: Outcome) -> bool:
+    """Whether the append took the chat: only then is it known that nothing that it started is under way."""
+    return any(isinstance(recorded.event, Acquired) for recorded in outcome.recorded)

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from structlog.stdlib import BoundLogger
 
-from chatstate.errors import ContentTooLarge, Refusal
+from chatstate.errors import ChatNotFound, ContentTooLarge, Refusal
 from events.control import Control, decode_control
 from events.errors import EventsError
 from events.ids import ChatId
@@ -304,6 +304,10 @@ class ChatRunner:
             # What came cannot be stored: that, and not the chat, has failed.
             self._log.warning("outcome_not_storable", error=type(error).__name__)
             await self._settle_otherwise(task, outcome, error)
+        except ChatNotFound as gone:
+            # Others took it to its end while this one did not know, and its user deleted it.
+            self._log.info("chat_gone", reason=gone.reason)
+            self._lost = True
         except Refusal as refusal:
             self._log.error("outcome_refused", code=refusal.code, trigger=refusal.trigger, reason=refusal.reason)
             fault = _fault(refusal)

@@ -66,7 +66,6 @@ class Worker:
         self._idle = asyncio.Event()
         self._due: set[ChatId] = set()
         self._missed: dict[ChatId, int] = {}
-        self._ran_to: dict[ChatId, int] = {}
         self._known_as = runtime.worker
         self._lease = Lease(runtime, clock_offset, self._lose_all)
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
@@ -178,7 +177,6 @@ class Worker:
             if not claims:
                 del self._claims[chat]
                 self._missed.pop(chat, None)
-                self._ran_to.pop(chat, None)
             self._wake_if_due(chat)
 
     def may_take(self, chat: ChatId) -> bool:
@@ -206,15 +204,11 @@ class Worker:
     def adopt(self, loaded: LoadedChat) -> None:
         """Run a chat that this worker holds already; does nothing for one that it does not hold or runs.
 
-        ``loaded`` must be the chat as this worker's own append has just left it: of an older state an effect could be
-        done that was done already.
+        ``loaded`` must be the chat as the append that acquired it here has just left it, or an interrupted one: an
+        effect that was started by any other append may be under way, or done already.
         """
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._roster.runners:
-            if self._ran_to.get(chat, 0) > loaded.header.version:
-                # The reply was slow: another command's reply gave the chat to a runner, which has ended since.
-                self.suspect(chat)
-                return
             runner = self._run(chat, loaded)
             if self._missed.get(chat, 0) > loaded.header.version:
                 # It was changed between the append and now, when there was no runner to tell.
@@ -233,8 +227,17 @@ class Worker:
             runner.hint()
             if status == "pending":
                 self._due.add(chat)
-        elif status == "pending":
+            return
+        if chat in self._claims:
+            self._miss(chat, loaded.header.version)
+        if status == "pending":
             self._wake_for(loaded)
+        elif loaded.state.control.holder == self.worker:
+            self.suspect(chat)
+
+    def _miss(self, chat: ChatId, version: int) -> None:
+        """Take note of a change for the runner that a command under way may be about to make."""
+        self._missed[chat] = max(version, self._missed.get(chat, 0))
 
     def _hold_at(self, epoch: int) -> Hold:
         runtime = self._runtime
@@ -305,7 +308,7 @@ class Worker:
         if runner is None:
             self._acquirer.hint(hint)
             if hint.chat in self._claims:
-                self._missed[hint.chat] = max(hint.version, self._missed.get(hint.chat, 0))
+                self._miss(hint.chat, hint.version)
             return
         if hint.due:
             self._due.add(hint.chat)
@@ -365,8 +368,6 @@ class Worker:
         finally:
             if self._roster.runners.get(chat) is runner:
                 del self._roster.runners[chat]
-            if chat in self._claims and (ran := runner.state) is not None:
-                self._ran_to[chat] = max(ran.header.version, self._ran_to.get(chat, 0))
         self._segments.offer(loaded)
         if loaded is not None:
             self._faults.forgive(chat)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from chatfold.engine import Engine
+from events.ids import ChatId
 from generation.providers.script import turn
 from generation.providers.scripted import ScriptedProvider
 from generation.worker import Worker
@@ -98,7 +99,7 @@ async def test_a_chat_that_a_command_is_taking_is_no_stray(any_base: Store) -> N
     await sound(any_base)
 
 
-async def test_a_reply_that_comes_after_another_command_had_the_chat_run_runs_nothing_again(any_base: Store) -> None:
+async def test_only_the_reply_of_the_append_that_took_a_chat_starts_its_effect(any_base: Store) -> None:
     gated = GatedStore(any_base)
     provider = ScriptedProvider(["Hi.", "Well.", "Never asked for."])
     async with engine_on(gated, provider) as engine:
@@ -106,18 +107,33 @@ async def test_a_reply_that_comes_after_another_command_had_the_chat_run_runs_no
         held = gated.hold("append", having("message_sent", "acquired"), after=True)
         sending = asyncio.create_task(engine.send_message(CHAT, "How are you?"))
         await held.arrived()
-        # The next command finds the chat held here, and gives it to a runner, which comes to its end.
+        # The next command finds the chat held here and its attempt started: how far that is it cannot know.
         await engine.set_title(CHAT, "A talk")
-        await settled(engine)
-        await until(lambda: worker_of(engine).running == ())
-        # What is known of parts is gone as well: nothing but the worker knows that the turn was run.
-        engine.runtime.parts._episodes.clear()
+        assert worker_of(engine).running == ()
         held.open()
         await sending
-        await until(lambda: worker_of(engine).running == () and not worker_of(engine)._strays.suspects)
         state = await settled(engine)
     assert texts(state)[2:] == ["user: How are you?", "assistant: Well."]
     assert len(provider.requests) == 2
+    await sound(any_base)
+
+
+async def test_an_effect_that_a_lost_runner_began_is_not_begun_again_by_a_command(any_base: Store) -> None:
+    """Heartbeats came through and their replies did not: the worker gave its chats up, and holds them still."""
+    gated, stop = GatedStore(any_base), Stop()
+    provider = ScriptedProvider([turn("Well", stop.at()), "Well, well."])
+    async with engine_on(gated, provider) as engine:
+        await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        await stop.arrived()
+        worker_of(engine)._roster.runners[ChatId(CHAT)].lose()
+        await until(lambda: worker_of(engine).running == ())
+        await engine.set_title(CHAT, "A talk")
+        stop.go()
+        state = await settled(engine)
+    assert texts(state) == ["user: Hello", "assistant: Well, well."]
+    log = await types_of(any_base)
+    assert log.count("released") == 1
+    assert log.count("attempt_started") == 2
     await sound(any_base)
 
 
