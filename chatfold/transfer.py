@@ -143,7 +143,8 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
     packed = {key: value for key, value in log.blobs.items() if hashlib.sha256(value).hexdigest() == key}
     referred = referred_blobs(log.events)
     here = await store.get_blobs([key for key in referred if key not in packed])
-    if not await store.import_chat(header, [NewEvent(stored=stored) for stored in log.events], packed):
+    # Those that are here already go along: from now on this chat uses them too.
+    if not await store.import_chat(header, [NewEvent(stored=stored) for stored in log.events], {**here, **packed}):
         raise ChatExists(chat)
     missing = tuple(key for key in referred if key not in packed and key not in here)
     return ImportedChat(chat=chat, version=header.version, missing_blobs=missing)

@@ -8,7 +8,7 @@ be harmless to repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from chatstate.errors import (
     TransitionNotAllowed,
 )
 from events.codec import Encoded, decode_all, encode
-from events.contentlist import erase_items
+from events.contentlist import content_blobs, erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
 from events.envelope import Envelope, Recorded
@@ -376,13 +376,15 @@ class Journal:
             reader_level=level,
             listed_at=listed_at(before, run.state.control),
         )
+        erased, unused_blobs = await self._erasures(chat, run, blobs)
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
             header=header,
             events=tuple(events),
             blobs=blobs,
-            erased=await self._erasures(chat, run),
+            erased=erased,
+            unused_blobs=unused_blobs,
             drop_partials=not run.unflushed and loaded is not None and _ends_answer(loaded.state.control, run),
         )
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
@@ -409,16 +411,25 @@ class Journal:
         except TooLarge as error:
             raise ContentTooLarge(recorded.event.trigger, met, str(error)) from error
 
-    async def _erasures(self, chat: ChatId, run: PlanRun) -> Mapping[int, bytes]:
+    async def _erasures(
+        self, chat: ChatId, run: PlanRun, new_blobs: Collection[str]
+    ) -> tuple[Mapping[int, bytes], frozenset[str]]:
+        """Return what an erasure leaves of contents, by version, and the blobs that the chat needs no more."""
         targets = {
             t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
         }
         if not targets:
-            return {}
+            return {}, frozenset()
         log = await self.store.read_events(chat)
         places = content_of_messages(log, targets)
-        by_version = {stored.envelope.version: stored for stored in log}
-        return {version: erase_items(by_version[version].content, which) for version, which in places.items()}
+        before = {stored.envelope.version: stored.content for stored in log}
+        erased = {version: erase_items(before[version], which) for version, which in places.items()}
+        needed = _referred(before | erased).union(new_blobs)
+        return erased, _referred(before) - needed
+
+
+def _referred(contents: Mapping[int, bytes]) -> frozenset[str]:
+    return frozenset(digest for content in contents.values() if content for digest in content_blobs(content))
 
 
 def _ends_answer(before: Control, run: PlanRun) -> bool:
