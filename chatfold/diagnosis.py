@@ -167,9 +167,8 @@ def _requires_action(seen: _Seen) -> _Next:
         return _Next("operator", "Nothing.")
     asked = ", ".join(_ASKED[item.kind] + (f" {item.call}" if item.call is not None else "") for item in action.items)
     then = "the turn goes on without it" if action.on_expiry == "go_on" else "the turn ends"
-    late = _wanted(seen, "", seen.now) if action.deadline <= seen.now else None
-    if late is not None and late.stuck:
-        return _Next("operator", f"Its deadline has passed and {then}. {late.text}", advice=late.advice, stuck=True)
+    if action.deadline <= seen.now:
+        return _wanted(seen, f"Its deadline has passed: a worker lets it expire, and {then}.", seen.now)
     return _Next(
         "client",
         f"The client answers ({asked}); at its deadline {then}.",

@@ -136,7 +136,8 @@ async def test_an_open_action_is_the_clients_matter_until_its_deadline() -> None
 
 
 async def test_an_action_past_its_deadline_wants_a_worker() -> None:
-    assert (await said([worker()], **asking(NOW - 5))).acts == "client"
+    late = await said([worker()], **asking(NOW - 5))
+    assert (late.acts, late.moving, late.at) == ("worker", True, NOW)
     stuck = await said(**asking(NOW - 5))
     assert stuck.acts == "operator"
     assert "the turn ends" in stuck.next
