@@ -167,6 +167,10 @@ class CommandRecord(Struct, frozen=True):
     fingerprint: bytes | None
 
 
+DueKind: TypeAlias = Literal["pending", "takeover", "interruption", "expired"]
+"""Why a chat wants a worker. See :class:`DueChat`."""
+
+
 class DueChat(Struct, frozen=True):
     """A chat that wants a worker.
 
@@ -175,7 +179,7 @@ class DueChat(Struct, frozen=True):
     """
 
     chat: ChatId
-    kind: Literal["pending", "takeover", "interruption", "expired"]
+    kind: DueKind
     owner: str = ""
 
 
@@ -445,9 +449,10 @@ class Store(Protocol):
         ...
 
     async def feed_end(self) -> FeedPosition:
-        """Return a position behind all events that were committed before this call was made and none that come after.
+        """Return a position behind all events that were committed before this call was made.
 
-        Transactions under way may delay it, as they delay the feed.
+        Events whose writing begins once it has returned come behind that position. It waits for writes that were under
+        way when it was called: they stand before it.
         """
         ...
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from events.ids import ChatId
-from store.contract import DueChat
+from store.contract import DueChat, DueKind
 
-DueKind: TypeAlias = Literal["pending", "takeover", "interruption", "expired"]
-
-OWNERS = 1000
+OWNERS: Final = 1000
 """Owners whose oldest chat is looked for in a backlog; where more wait, the oldest chats of all come first."""
 
 

@@ -4,7 +4,6 @@ Nothing here awaits between reading and writing, so every call is atomic on its 
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
@@ -23,6 +22,7 @@ from store.contract import (
     CommandRecord,
     Conflict,
     DueChat,
+    DueKind,
     DuplicateCommand,
     FeedEvent,
     FeedPosition,
@@ -37,7 +37,7 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
-from store.due import DueKind
+from store.due import Candidate, in_turn
 from store.errors import StoreUnavailable
 from store.feed import follow
 from store.lifecycle import Reentrant
@@ -263,38 +263,22 @@ class MemoryStore(Reentrant):
         self._require_open()
         now = self._clock()
         excluded = set(exclude)
-        due: list[tuple[bool, int, DueChat]] = []
+        due: list[Candidate] = []
         for kept in self._chats.values():
             header, ready = kept.header, ready_at(kept.header)
             if ready is None or header.agent not in agents or header.reader_level > reader_level:
                 continue
             if header.chat in excluded:
                 continue
+            kind: DueKind | None = None
             if header.status == "running":
                 if header.holder is not None and not self._alive(header.holder, now):
-                    due.append(
-                        (
-                            not header.interrupting,
-                            ready,
-                            DueChat(header.chat, "interruption" if header.interrupting else "takeover", header.owner),
-                        )
-                    )
+                    kind = "interruption" if header.interrupting else "takeover"
             elif ready <= now or (header.status == "pending" and header.due_at is None):
-                kind: DueKind = "pending" if header.status == "pending" else "expired"
-                due.append((True, ready, DueChat(header.chat, kind, header.owner)))
-        due.sort(key=lambda entry: (entry[0], entry[1], entry[2].chat))
-        return [chat for _, _, chat in self._in_turn(due)[: max(limit, 0)]]
-
-    def _in_turn(self, due: list[tuple[bool, int, DueChat]]) -> list[tuple[bool, int, DueChat]]:
-        """Put each owner's oldest chat before anybody's second; interruptions stay in front."""
-        before = Counter[tuple[bool, str]]()
-        ranked = []
-        for later, ready, chat in due:
-            place = (later, self._chats[chat.chat].header.owner)
-            ranked.append((later, before[place], ready, chat.chat, chat))
-            before[place] += 1
-        ranked.sort(key=lambda entry: entry[:4])
-        return [(later, ready, chat) for later, _, ready, _, chat in ranked]
+                kind = "pending" if header.status == "pending" else "expired"
+            if kind is not None:
+                due.append(Candidate(kind != "interruption", ready, header.chat, kind, header.owner))
+        return in_turn(due, limit)
 
     async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
         """See :meth:`store.contract.Store.write_partials`."""

@@ -7,7 +7,7 @@ Owns the log and its header; an append is one statement and one round trip. What
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 
@@ -57,7 +57,6 @@ from store.rows import (
 from store.rules import check_append, check_import, hint_of
 from store.shield import outcome
 
-T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _LAST = 2**63 - 1

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from events.ids import ChatId, WorkerId
 from store import postgres_keep as keep
@@ -36,7 +36,6 @@ from store.rows import (
 from store.rules import hint_of
 from store.shield import outcome
 
-T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _LAST = 2**63 - 1

@@ -213,9 +213,8 @@ async def _configure_writer(connection: Connection) -> None:
     await configure(connection)
     # Who finds a header locked is written apart, where it can wait.
     await connection.execute(f"SET lock_timeout = {_GLIMPSE_MS}".encode())
-    await connection.execute(
-        "SET enable_hashjoin = off"
-    )  # its statements find chats one by one, however many there are
+    # Its statements find chats one by one, however many there are.
+    await connection.execute("SET enable_hashjoin = off")
 
 
 async def _living(pool: _Connections) -> Connection:

@@ -22,9 +22,6 @@ REVISIONS: Final = ("0001", "0002")
 NEEDED: Final = REVISIONS[-1]
 
 
-OLDEST: Final = "0002"
-"""The oldest revision whose release can work with this release's schema; the newest migration writes it down."""
-
 READER_LEVEL: Final = 1
 """The highest level of chats that this release can run: it rises when a release writes what the one before cannot read.
 

@@ -6,11 +6,11 @@ that, each owner's oldest is looked for too, so that a thousand chats of one own
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 from store.contract import DueChat
+from store.due import OWNERS, Candidate, in_turn, window
 
 _WANTED: Final = """ready_at IS NOT NULL AND reader_level <= :level
 AND agent IN (SELECT value FROM json_each(:agents)) AND chat NOT IN (SELECT value FROM json_each(:exclude))"""
@@ -53,9 +53,6 @@ SELECT 1, c.ready_at, c.chat, 'pending', c.owner FROM owners o CROSS JOIN chats 
 """
 """Each owner's oldest pending chat."""
 
-_OWNERS: Final = 1000
-"""Owners whose oldest chat is looked for; with more of them in a backlog, the oldest chats of all come first."""
-
 
 def find_due(
     connection: sqlite3.Connection, agents: Sequence[str], level: int, limit: int, now: int, exclude: Sequence[str]
@@ -63,23 +60,17 @@ def find_due(
     """Read the chats that want a worker, owners in turn."""
     if limit <= 0:
         return []
-    window = 4 * limit + 100
+    most = window(limit)
     values: dict[str, Any] = {
         "agents": json.dumps(list(agents)),
         "exclude": json.dumps(list(exclude)),
         "level": level,
         "now": now,
-        "window": window,
-        "owners": _OWNERS,
+        "window": most,
+        "owners": OWNERS,
     }
     pending = connection.execute(PENDING, values).fetchall()
-    found = {*connection.execute(LOST, values), *pending, *connection.execute(EXPIRED, values)}
-    if len(pending) == window:
-        found.update(connection.execute(FIRSTS, values))
-    before = Counter[tuple[bool, str]]()
-    turns = list[tuple[bool, int, int, str, Any, str]]()
-    for later, ready, chat, kind, owner in sorted(found):
-        turns.append((later, before[later, owner], ready, chat, kind, owner))
-        before[later, owner] += 1
-    turns.sort()
-    return [DueChat(chat, kind, owner) for *_, chat, kind, owner in turns[:limit]]  # type: ignore[arg-type]  # our own id
+    found = [*connection.execute(LOST, values), *pending, *connection.execute(EXPIRED, values)]
+    if len(pending) == most:
+        found += connection.execute(FIRSTS, values)
+    return in_turn((Candidate(*row) for row in found), limit)
