@@ -224,7 +224,7 @@ class Worker:
         chat, status = loaded.header.chat, loaded.state.control.status
         runner = self._roster.runners.get(chat)
         if runner is not None:
-            runner.hint()
+            runner.hint(loaded.header.version)
             if status == "pending":
                 self._due.add(chat)
             return
