@@ -57,6 +57,7 @@ class Assembler:
         self.finish: Finish | None = None
         self.first_part_at: int | None = None
         self._response_id: str | None = None
+        self._whole: tuple[Part, ...] | None = None
 
     def add(self, part: StreamPart | UsageSoFar, at: int | None = None) -> tuple[StreamPart, ...]:
         """Take the next part.
@@ -129,6 +130,14 @@ class Assembler:
             interrupted: The stream will not go on: of calls only those are kept whose arguments are a JSON object,
                 and of the provider's results only those of calls that are kept.
         """
+        if self.finish is None or interrupted or any(type(block) is ResultBlock for block in self._blocks.values()):
+            return self._parts(message, interrupted=interrupted)
+        if self._whole is None:
+            # Asked for its output first and then, maybe more than once, for its message: all are the same parts.
+            self._whole = self._parts(message, interrupted=False)
+        return self._whole
+
+    def _parts(self, message: MessageId, *, interrupted: bool) -> tuple[Part, ...]:
         parts: list[Part] = []
         calls: dict[str, int] = {}
         for _, block in sorted(self._blocks.items()):

@@ -112,11 +112,11 @@ class CallBlock(_Grown):
         super().__init__()
         self.id = ""
         self.name = ""
-        self._replaced: dict[str, bool] = {}
+        self._replaced: set[str] = set()
         self.metadata: Json = None
         self.provider_executed = False
         self.whole = False
-        self._given = ""
+        self._given: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def arguments(self) -> str:
@@ -126,7 +126,7 @@ class CallBlock(_Grown):
     def clean_arguments(self) -> tuple[str, tuple[str, ...]]:
         """Return the argument text, repaired, and the paths of what was replaced."""
         if self.whole:
-            return repaired_arguments(self._given, "$.arguments")
+            return self._given
         text, repaired = repaired_arguments(self.text, "$.arguments")
         return text, (("$.arguments",) if self.repaired else ()) + repaired
 
@@ -139,14 +139,14 @@ class CallBlock(_Grown):
             shown = CallDelta(block=part.block, text=piece, name=given_name, id=given_id)
             return (shown,) if piece or given_name else ()
         self.whole = True
-        self._given = part.arguments
+        self._given = repaired_arguments(part.arguments, "$.arguments")
         self.metadata = part.metadata
         self.provider_executed = part.provider_executed
         shown_end = CallEnd(
             block=part.block,
             id=given_id,
             name=given_name,
-            arguments=self.arguments,
+            arguments=self._given[0],
             metadata=part.metadata,
             provider_executed=part.provider_executed,
         )
@@ -155,12 +155,16 @@ class CallBlock(_Grown):
     @property
     def replaced(self) -> tuple[str, ...]:
         """The JSON paths of the id and the name, where they are not kept as they came."""
-        return tuple(f"$.{field}" for field in ("name", "provider_call_id") if self._replaced.get(field))
+        if not self._replaced:
+            return ()
+        return tuple(f"$.{field}" for field in ("name", "provider_call_id") if field in self._replaced)
 
     def _whole(self, field: str, text: str) -> str:
         whole, replaced = short_text(text)
-        if text:
-            self._replaced[field] = replaced
+        if replaced:
+            self._replaced.add(field)
+        elif text and self._replaced:
+            self._replaced.discard(field)
         return whole
 
     def flush(self, number: int) -> tuple[StreamPart, ...]:

@@ -54,6 +54,8 @@ def _local_open(control: Control, _: Policy) -> Facts | None:
 
 
 def _client_owes(control: Control, _: Policy) -> Facts | None:
+    if not control.indexes.open_calls:
+        return None
     owed = [call for call in control.indexes.open_calls if not call.may_run]
     approvals = sum(call.runner == "local" for call in owed)
     return {"client": len(owed) - approvals, "approvals": approvals} if owed else None

@@ -40,8 +40,40 @@ class MessagesDigest:
         return as_text(more._sha.digest())
 
 
+@final
+class OptionsDigest:
+    """The digest of a request's options, taken anew only where they are others than the last time."""
+
+    __slots__ = ("_digest", "_known")
+
+    def __init__(self) -> None:
+        self._known: tuple[object, ...] = ()
+        self._digest = ""
+
+    def of(self, request: ModelRequest) -> str:
+        """Return the digest of what a request says beside its texts and tools."""
+        # As bytes: to Python 1 equals 1.0 and true, and in a request they are not the same.
+        given = msgspec.json.encode(request.options)
+        known = request.model, request.max_output, request.effort, request.tool_choice_none, given
+        if known != self._known:
+            options = {
+                "model": request.model,
+                "max_output": request.max_output,
+                "effort": request.effort,
+                "tool_choice_none": request.tool_choice_none,
+                "options": request.options,
+            }
+            self._known, self._digest = known, digest_of(options)
+        return self._digest
+
+
 def digest_request(
-    request: ModelRequest, *, system: str | None = None, tools: str | None = None, messages: str | None = None
+    request: ModelRequest,
+    *,
+    system: str | None = None,
+    tools: str | None = None,
+    messages: str | None = None,
+    options: str | None = None,
 ) -> RequestDigests:
     """Return the digest of each section of ``request``; options cover the model, effort and limits too.
 
@@ -49,18 +81,12 @@ def digest_request(
         request: The request.
         system: The digest of its system texts, where it is known.
         tools: The same of its tools,
-        messages: and of its messages.
+        messages: and of its messages,
+        options: and of its options.
     """
-    options = {
-        "model": request.model,
-        "max_output": request.max_output,
-        "effort": request.effort,
-        "tool_choice_none": request.tool_choice_none,
-        "options": request.options,
-    }
     return RequestDigests(
         system=system or digest_of(request.system),
         tools=tools or digest_of(request.tools),
         messages=messages or MessagesDigest().with_more(request.messages),
-        options=digest_of(options),
+        options=options or OptionsDigest().of(request),
     )

@@ -53,6 +53,8 @@ def repaired_value(value: Json, path: str) -> tuple[Json, tuple[str, ...]]:
         path: The JSON path of the value.
     """
     storable, paths = repair_value(value)
+    if not paths:
+        return storable, ()
     return storable, tuple(path + inner[1:] for inner in _bounded(paths))
 
 

@@ -29,6 +29,7 @@ from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
 from generation.flushing import with_leftovers
 from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
+from generation.parts import EpisodeKey
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
 from generation.prompt import Prompt
 from generation.runtime import Runtime
@@ -221,6 +222,7 @@ class ChatRunner:
             running=running,
             scope=scope,
             prompt=self._prompt,
+            episode=EpisodeKey(self.chat, control.history_version, running.attempt),
         )
 
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:

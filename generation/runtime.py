@@ -104,6 +104,7 @@ class Runtime:
     flusher: Flusher = field(init=False)
     _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
+    _actor: Actor | None = None
 
     def __post_init__(self) -> None:
         """Make what belongs to the store."""
@@ -151,7 +152,10 @@ class Runtime:
     @property
     def actor(self) -> Actor:
         """The worker as the actor of events."""
-        return Actor(kind="worker", id=self.worker)
+        actor = self._actor
+        if actor is None or actor.id != self.worker:
+            actor = self._actor = Actor(kind="worker", id=self.worker)
+        return actor
 
 
 def _held(agent: Agent, control: Control) -> Held:

@@ -37,7 +37,13 @@ async def generate(attempt: Attempt) -> Outcome:
         effort=model.effort,
         options=dict(attempt.config(model).options),
     )
-    digests = digest_request(request, system=system_digest, tools=own.tools_digest, messages=prompt.digest)
+    digests = digest_request(
+        request,
+        system=system_digest,
+        tools=own.tools_digest,
+        messages=prompt.digest,
+        options=attempt.prompt.options_digest(request),
+    )
     call = prepare(attempt, model, request, digests)
     try:
         await call.run()

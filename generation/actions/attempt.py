@@ -32,6 +32,7 @@ class Attempt:
         running: The attempt.
         scope: Carries the cause where the effect is cancelled.
         prompt: The chat's prompt, kept up from attempt to attempt.
+        episode: Where the attempt's live parts go.
     """
 
     runtime: Runtime
@@ -42,11 +43,7 @@ class Attempt:
     running: RunningAttempt
     scope: CancelScope[Outcome]
     prompt: Prompt
-
-    @property
-    def episode(self) -> EpisodeKey:
-        """Where the attempt's live parts go."""
-        return EpisodeKey(self.chat, self.state.control.history_version, self.running.attempt)
+    episode: EpisodeKey
 
     def config(self, model: ModelPolicy) -> ModelConfig:
         """Return the configuration behind a recorded model, for its options.
