@@ -23,11 +23,9 @@ from events.content import Absent, Content, Json
 from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_hash, item_salt, moved, present
 from events.digest import chain_hashes
 from events.effects import EventBase
-from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
+from events.envelope import Envelope, Recorded, StoredEvent
 from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
-from events.ids import CommandId
 from events.paths import contents
-from events.records import Actor
 from events.upcasting import REGISTRY, Facts, Registry
 from events.values import DEFAULT_LIMITS, Limits, check_value
 from events.vocabulary import Event
@@ -258,15 +256,8 @@ def read_values(content: bytes, blobs: Mapping[str, bytes] = _NO_BLOBS) -> list[
 
 
 def encode(
-    event: EventBase,
+    recorded: Recorded,
     *,
-    version: int,
-    recorded_at: int,
-    actor: Actor,
-    source: SourceStatus,
-    dest: Status,
-    command: CommandId,
-    index: int,
     salt: bytes,
     previous_digest: bytes,
     limits: Limits = DEFAULT_LIMITS,
@@ -275,14 +266,8 @@ def encode(
     """Make an event's stored form.
 
     Args:
-        event: The event, of the newest schema. Its contents must be at hand, or erased (a copy of an erased message).
-        version: Its position in its chat, from 1.
-        recorded_at: Microseconds UTC.
-        actor: Who caused it.
-        source: Status before it.
-        dest: Status after it.
-        command: The command that gave it, and
-        index: its place among that command's events.
+        recorded: The event, of the newest schema, in its envelope. Its contents must be at hand, or erased (a copy of
+            an erased message).
         salt: At least 16 random bytes of this event alone; they are not stored.
         previous_digest: Digest of the event before it; ``digest.GENESIS`` for the first.
         limits: Sizes allowed.
@@ -292,53 +277,57 @@ def encode(
         InvalidValue: A text or value that cannot be stored exactly; says the path within the event.
         TooLarge: The event or one of its messages is over its limit.
         ContentUnavailable: A content was not loaded.
-        MalformedEvent: The event's fields do not have the types declared.
+        MalformedEvent: The event's fields do not have the types declared, or the envelope names another event.
         UnknownEventType: The type is not in the registry.
     """
     if len(salt) < SALT_BYTES:
         raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
-    facts, found = _write(event, version, registry)
-    items, hashes, blobs, sizes = _items(event, found, salt, limits)
-    content = encode_items(items)
-    if len(facts) + len(content) > limits.event_bytes:
-        blobs |= _move_out(items, len(facts) + len(content) - limits.event_bytes)
-        content = encode_items(items)
+    event: EventBase = recorded.event
+    envelope = recorded.envelope
+    facts, found = _write(event, envelope, registry)
+    if found:
+        content, hashes, blobs = _contents(event, found, salt, len(facts), limits)
+    else:
+        content, hashes, blobs = b"", b"", {}
     if len(facts) + len(content) > limits.event_bytes:
         raise TooLarge(f"event {event.type!r}", len(facts) + len(content), limits.event_bytes)
-    if sum(sizes) > limits.message_bytes:
-        _check_messages(event, sizes, limits)
-    if not command.isascii():
-        check_value(command, "command")
-    if actor.id is not None and not actor.id.isascii():
-        check_value(actor.id, "actor.id")
-    envelope = Envelope(
-        version=version,
-        type=event.type,
-        schema=event.schema,
-        recorded_at=recorded_at,
-        actor=actor,
-        source=source,
-        dest=dest,
-        command=command,
-        index=index,
-    )
-    digest = chain_hashes(previous_digest, envelope, facts, b"".join(hashes))
+    if not envelope.command.isascii():
+        check_value(envelope.command, "command")
+    who = envelope.actor.id
+    if who is not None and not who.isascii():
+        check_value(who, "actor.id")
+    digest = chain_hashes(previous_digest, envelope, facts, hashes)
     return Encoded(stored=StoredEvent(envelope=envelope, facts=facts, content=content, digest=digest), blobs=blobs)
 
 
-def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, list[Content]]:
+def _contents(
+    event: EventBase, found: list[Content], salt: bytes, facts: int, limits: Limits
+) -> tuple[bytes, bytes, dict[str, bytes]]:
+    """Return content bytes, the hashes of the items, and blobs, for an event with so many bytes of ``facts``."""
+    items, hashes, blobs, sizes = _items(event, found, salt, limits)
+    content = encode_items(items)
+    if facts + len(content) > limits.event_bytes:
+        blobs |= _move_out(items, facts + len(content) - limits.event_bytes)
+        content = encode_items(items)
+    if facts + len(content) <= limits.event_bytes and sum(sizes) > limits.message_bytes:
+        _check_messages(event, sizes, limits)
+    return content, b"".join(hashes), blobs
+
+
+def _write(event: EventBase, envelope: Envelope, registry: Registry) -> tuple[bytes, list[Content]]:
     """Return facts bytes and contents, having shown that the bytes read back as the same event."""
-    cls = registry.find(event.type, event.schema, version)
-    where = f"new event {event.type!r}"
-    if type(event) is not cls:
-        raise MalformedEvent(where, f"it is a {type(event).__qualname__}, the registry has {cls.__qualname__}")
+    cls = type(event)
+    if registry.find(event.type, event.schema, envelope.version) is not cls:
+        raise MalformedEvent(_new(event), f"a {cls.__qualname__} is not what the registry has")
+    if (envelope.type, envelope.schema) != (event.type, event.schema):
+        raise MalformedEvent(_new(event), f"its envelope says {envelope.type!r}, schema {envelope.schema}")
     tools = _borrow(registry)
     try:
         try:
             facts = tools.encoder.encode(event)
         except (UnicodeEncodeError, RecursionError, TypeError) as error:
             _explain(event)
-            raise MalformedEvent(where, str(error)) from None
+            raise MalformedEvent(_new(event), str(error)) from None
         if _LONG_INTEGER in facts.translate(_DIGITS):
             _explain(event)
         found = tools.found
@@ -346,15 +335,21 @@ def _write(event: EventBase, version: int, registry: Registry) -> tuple[bytes, l
         try:
             again = tools.decoder(cls).decode(facts)
         except _DECODE_ERRORS as error:
-            raise MalformedEvent(where, str(error)) from None
+            raise MalformedEvent(_new(event), str(error)) from None
         if again != event:
-            raise MalformedEvent(where, "its fields do not have the types declared: it would not be read back as it is")
+            raise MalformedEvent(
+                _new(event), "its fields do not have the types declared: it would not be read back as it is"
+            )
         # The encoder leaves out a default only where it is the very same object. What was read has one object per
         # value, so equal events give equal bytes however their values were made.
         tools.found = []
         return tools.encoder.encode(again), found
     finally:
         _give_back(registry, tools)
+
+
+def _new(event: EventBase) -> str:
+    return f"new event {event.type!r}"
 
 
 def _explain(event: EventBase) -> None:

@@ -9,7 +9,8 @@ be harmless to repeat.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -355,16 +356,18 @@ class Journal:
     ) -> tuple[Append | None, LoadedChat | None]:
         if not run.recorded:
             return None, loaded
+        before = loaded.header if loaded is not None else None
         events: list[NewEvent] = []
         blobs: dict[str, bytes] = {}
-        digest = loaded.header.digest if loaded is not None else GENESIS
+        digest = before.digest if before is not None else GENESIS
+        fingerprint = identity.fingerprint
         for recorded, met in zip(run.recorded, run.met, strict=True):
             encoded = self._encode(recorded, digest, met)
             digest = encoded.stored.digest
-            blobs |= encoded.blobs
-            fingerprint = identity.fingerprint if recorded.envelope.index == 0 else None
+            if encoded.blobs:
+                blobs |= encoded.blobs
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
-        before = loaded.header if loaded is not None else None
+            fingerprint = None  # the command's id and content stand with its first event
         title = title_of(before, run.recorded)
         level = before.reader_level if before is not None else min(self.store.write_level, READER_LEVEL)
         header = header_of(
@@ -376,7 +379,8 @@ class Journal:
             reader_level=level,
             listed_at=listed_at(before, run.state.control),
         )
-        erased, unused_blobs = await self._erasures(chat, run, blobs)
+        erases = any(type(recorded.event) is ContentErased for recorded in run.recorded)
+        erased, unused_blobs = await self._erasures(chat, run, blobs) if erases else (_NOTHING_ERASED, frozenset[str]())
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
@@ -385,7 +389,9 @@ class Journal:
             blobs=blobs,
             erased=erased,
             unused_blobs=unused_blobs,
-            drop_partials=not run.unflushed and loaded is not None and _ends_answer(loaded.state.control, run),
+            drop_partials=not run.unflushed
+            and loaded is not None
+            and _ends_answer(loaded.state.control, run.state.control, erases=erases),
         )
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
         same = before is not None and before.holder == header.holder
@@ -393,21 +399,8 @@ class Journal:
         return append, LoadedChat(state=run.state, header=header, now=run.now, holder_alive=alive)
 
     def _encode(self, recorded: Recorded, digest: bytes, met: X) -> Encoded:
-        envelope = recorded.envelope
         try:
-            return encode(
-                recorded.event,
-                version=envelope.version,
-                recorded_at=envelope.recorded_at,
-                actor=envelope.actor,
-                source=envelope.source,
-                dest=envelope.dest,
-                command=envelope.command,
-                index=envelope.index,
-                salt=self._salt(),
-                previous_digest=digest,
-                limits=self._limits,
-            )
+            return encode(recorded, salt=self._salt(), previous_digest=digest, limits=self._limits)
         except TooLarge as error:
             raise ContentTooLarge(recorded.event.trigger, met, str(error)) from error
 
@@ -418,8 +411,6 @@ class Journal:
         targets = {
             t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
         }
-        if not targets:
-            return {}, frozenset()
         log = await self.store.read_events(chat)
         places = content_of_messages(log, targets)
         before = {stored.envelope.version: stored.content for stored in log}
@@ -428,14 +419,16 @@ class Journal:
         return erased, _referred(before) - needed
 
 
+_NOTHING_ERASED: Final[Mapping[int, bytes]] = MappingProxyType({})
+
+
 def _referred(contents: Mapping[int, bytes]) -> frozenset[str]:
     return frozenset(digest for content in contents.values() if content for digest in content_blobs(content))
 
 
-def _ends_answer(before: Control, run: PlanRun) -> bool:
+def _ends_answer(before: Control, after: Control, *, erases: bool) -> bool:
     """Whether an answer of which the store may hold pieces is under way no more, or its chat's content is erased."""
-    after = run.state.control
-    if any(isinstance(recorded.event, ContentErased) for recorded in run.recorded):
+    if erases:
         return after.running is None or after.running.kind != "generate"
     if before.running is None or before.running.kind != "generate":
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from events.control import Control, encode_control
 from events.envelope import Recorded
 from events.ids import ChatId
@@ -67,6 +69,10 @@ def title_of(before: Header | None, recorded: list[Recorded]) -> str | None:
     """Return the title after some events, for the header."""
     title = before.title if before is not None else None
     for item in recorded:
-        if isinstance(item.event, TitleChanged | ChatCreated | ChatForked):
-            title = item.event.title.text if item.event.title is not None else None
+        event = item.event
+        if isinstance(event, _TITLING):
+            title = event.title.text if event.title is not None else None
     return title
+
+
+_TITLING: Final = (TitleChanged, ChatCreated, ChatForked)

@@ -7,7 +7,7 @@ import pytest
 from chatfold import Agent, Engine, Settings, TransitionNotAllowed
 from chatstate.errors import InvalidState
 from events.codec import encode
-from events.envelope import Recorded
+from events.envelope import Envelope, Recorded
 from events.ids import ChatId, CommandId
 from events.records import Actor
 from events.reducer import evolve
@@ -24,18 +24,18 @@ async def break_it(engine: Engine) -> None:
     loaded = await load_chat(engine.store, CHAT, transcript=True)
     assert loaded is not None
     event = TitleChanged(title=None)
-    encoded = encode(
-        event,
+    envelope = Envelope(
         version=2,
+        type=event.type,
+        schema=event.schema,
         recorded_at=loaded.now,
         actor=Actor(kind="system"),
         source="waiting",
         dest="running",
         command=CommandId("broken by hand"),
         index=0,
-        salt=bytes(16),
-        previous_digest=loaded.header.digest,
     )
+    encoded = encode(Recorded(envelope, event), salt=bytes(16), previous_digest=loaded.header.digest)
     state = evolve(loaded.state, Recorded(envelope=encoded.stored.envelope, event=event))
     header = header_of(state, encoded.stored.digest, chat=CHAT, title=None, foreign=False, reader_level=1)
     append = Append(chat=CHAT, expected_version=1, header=header, events=(NewEvent(stored=encoded.stored),))

@@ -54,20 +54,7 @@ def record(state: ChatState, decided: Decided, command: str = "c") -> Recorded:
 
 def store(recorded: Recorded, previous: bytes = GENESIS) -> StoredEvent:
     """Return the stored form of an event."""
-    envelope = recorded.envelope
-    encoded = encode(
-        recorded.event,
-        version=envelope.version,
-        recorded_at=envelope.recorded_at,
-        actor=envelope.actor,
-        source=envelope.source,
-        dest=envelope.dest,
-        command=envelope.command,
-        index=envelope.index,
-        salt=bytes(16),
-        previous_digest=previous,
-    )
-    return encoded.stored
+    return encode(recorded, salt=bytes(16), previous_digest=previous).stored
 
 
 def trace(state: ChatState) -> tuple[object, ...]:

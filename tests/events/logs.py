@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import cast
 
 from msgspec import Struct
 
@@ -11,13 +12,14 @@ from events.codec import encode
 from events.content import Content, Json
 from events.digest import GENESIS
 from events.effects import EventBase
-from events.envelope import SourceStatus, Status, StoredEvent
+from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.ids import CommandId
 from events.messages import Message, Role
 from events.parts import TextPart
 from events.records import Actor
 from events.upcasting import REGISTRY, Registry
 from events.values import DEFAULT_LIMITS, Limits
+from events.vocabulary import Event
 
 TIME = 1_790_000_000_000_000
 """Microseconds UTC of the first event; each later one comes a second after."""
@@ -45,15 +47,19 @@ class Log(Struct):
         """Encode the next event."""
         draft = Draft() if draft is None else draft
         version = len(self.events) + 1
-        encoded = encode(
-            event,
+        envelope = Envelope(
             version=version,
+            type=event.type,
+            schema=event.schema,
             recorded_at=TIME + version * 1_000_000,
             actor=draft.actor,
             source=draft.source,
             dest=draft.dest,
             command=draft.command,
             index=draft.index,
+        )
+        encoded = encode(
+            Recorded(envelope, cast("Event", event)),  # or a stand-in: a test's registry has types of its own
             salt=hashlib.sha256(f"salt {version}".encode()).digest(),
             previous_digest=self.events[-1].digest if self.events else GENESIS,
             limits=self.limits,

@@ -15,7 +15,7 @@ from events.codec import decode, encode
 from events.content import Absent, Content
 from events.contentlist import content_blobs, erase_items
 from events.digest import GENESIS, chain, verify_chain
-from events.envelope import StoredEvent
+from events.envelope import Recorded, StoredEvent
 from events.errors import (
     ContentUnavailable,
     InvalidValue,
@@ -33,6 +33,7 @@ from events.values import Limits
 from events.vocabulary import (
     AttemptStarted,
     ChatArchived,
+    ChatUnarchived,
     Event,
     LabelsChanged,
     MessageSent,
@@ -244,19 +245,16 @@ def test_bytes_that_are_no_event_are_malformed(facts: bytes, content: bytes) -> 
 
 
 def test_a_short_salt_is_refused() -> None:
+    recorded = decode(log_of([ChatArchived()]).events[0])
     with pytest.raises(ValueError, match="salt"):
-        encode(
-            ChatArchived(),
-            version=1,
-            recorded_at=0,
-            actor=Actor(kind="system"),
-            source="none",
-            dest="waiting",
-            command=CommandId("c"),
-            index=0,
-            salt=b"short",
-            previous_digest=GENESIS,
-        )
+        encode(recorded, salt=b"short", previous_digest=GENESIS)
+
+
+def test_an_envelope_of_another_event_is_refused() -> None:
+    recorded = decode(log_of([ChatArchived()]).events[0])
+    wrong = Recorded(recorded.envelope, ChatUnarchived())
+    with pytest.raises(MalformedEvent, match="chat_archived"):
+        encode(wrong, salt=bytes(16), previous_digest=GENESIS)
 
 
 def test_a_policy_with_every_default_written_out_reads_back_equal() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from events.codec import encode
 from events.content import Content
 from events.digest import GENESIS
-from events.envelope import SourceStatus, Status, StoredEvent
+from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.ids import CommandId, WorkerId
 from events.messages import Message
 from events.parts import TextPart
@@ -24,18 +24,18 @@ def stored_event(
     event: Event, *, version: int, previous: bytes, actor: Actor, source: SourceStatus, dest: Status
 ) -> StoredEvent:
     """Encode an event of a sample: time, command and salt follow from its version."""
-    encoded = encode(
-        event,
+    envelope = Envelope(
         version=version,
+        type=event.type,
+        schema=event.schema,
         recorded_at=T + version * 1_000_000,
         actor=actor,
         source=source,
         dest=dest,
         command=CommandId(f"command-{version}"),
         index=0,
-        salt=version.to_bytes(16, "big"),
-        previous_digest=previous,
     )
+    encoded = encode(Recorded(envelope, event), salt=version.to_bytes(16, "big"), previous_digest=previous)
     if encoded.blobs:
         msg = "samples are complete in themselves"
         raise ValueError(msg)

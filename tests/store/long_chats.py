@@ -51,19 +51,8 @@ async def put(store: Store, chat: Chat, identity: ChatId) -> Header:
     """Write a chat into a store, whole and without segments."""
     digest, events, blobs = GENESIS, list[NewEvent](), dict[str, bytes]()
     for recorded in chat.log:
-        envelope = recorded.envelope
-        encoded = encode(
-            recorded.event,
-            version=envelope.version,
-            recorded_at=envelope.recorded_at,
-            actor=envelope.actor,
-            source=envelope.source,
-            dest=envelope.dest,
-            command=envelope.command,
-            index=envelope.index,
-            salt=envelope.version.to_bytes(16, "big"),
-            previous_digest=digest,
-        )
+        salt = recorded.version.to_bytes(16, "big")
+        encoded = encode(recorded, salt=salt, previous_digest=digest)
         digest = encoded.stored.digest
         events.append(NewEvent(stored=encoded.stored))
         blobs |= encoded.blobs
