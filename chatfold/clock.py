@@ -13,12 +13,8 @@ class DatabaseClock:
 
     def set(self, database_now: int) -> None:
         """Take the database's time, just read."""
-        self._offset = database_now - _local()
+        self._offset = database_now - time.time_ns() // 1000
 
     def now(self) -> int:
         """Return the estimate."""
-        return _local() + self._offset
-
-
-def _local() -> int:
-    return time.time_ns() // 1000
+        return time.time_ns() // 1000 + self._offset

@@ -10,6 +10,7 @@ import os
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, final
 
 _STOCK: Final = 3072
@@ -62,9 +63,13 @@ def salt() -> bytes:
 
 def new_id(now: Callable[[], float] = time.time) -> str:
     """Return an id that is never given twice; ``now`` is seconds since 1970."""
-    moment = round(now() * 1000)
+    return _time_text(round(now() * 1000)) + urlsafe_b64encode(RANDOM.take(12))[:_RANDOM_CHARACTERS].decode()
+
+
+@lru_cache(maxsize=8)
+def _time_text(moment: int) -> str:
     text = ""
     for _ in range(_TIME_CHARACTERS):
         text = _ALPHABET[moment & 63] + text
         moment >>= 6
-    return text + urlsafe_b64encode(RANDOM.take(12))[:_RANDOM_CHARACTERS].decode()
+    return text

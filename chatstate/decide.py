@@ -93,20 +93,23 @@ def decide(state: ChatState, command: c.AnyCommand, now: int) -> Decided:
         Refusal: The transition is not allowed, or an id, limit or fence does not hold (see ``chatstate.errors``).
         TranscriptMissing: The command needs the transcript.
     """
-    x = classify(state.control)
-    dest = destination(command.trigger, Situation(x, case_of(x, command)))
-    recorded_at = max(now, state.control.recorded_at)
-    ctx = Context(trigger=command.trigger, state=state, x=x, dest=dest, now=recorded_at)
-    if state.control.importing and state.control.indexes.open_calls and command.trigger != "import_messages":
+    control, trigger = state.control, command.trigger
+    x = classify(control)
+    dest = destination(trigger, Situation(x, case_of(x, command)))
+    recorded_at = max(control.recorded_at, now)
+    ctx = Context(trigger=trigger, state=state, control=control, x=x, dest=dest, now=recorded_at)
+    if control.importing and control.indexes.open_calls and trigger != "import_messages":
         ctx.not_allowed("calls among the fork's messages are open: its last import answers them")
-    event = HANDLERS[command.trigger](ctx, command)
-    source: SourceStatus = state.control.status if x is not X.N else STATUS_OF[X.N]
+    event = HANDLERS[trigger](ctx, command)
+    source: SourceStatus = control.status if x is not X.N else STATUS_OF[X.N]
     return Decided(event, source, dest, recorded_at, x)
 
 
 def case_of(x: X, command: c.AnyCommand) -> str:
     """Return which case of the table's cell ``command`` meets in ``x``."""
-    if isinstance(command, c.CreateChat) and not any(message.opens_turn for message in command.messages):
+    if type(command) is c.CreateChat and not any(message.opens_turn for message in command.messages):
         return "unanswered"
+    if not getattr(command, "lease_dead", False):
+        return "usual"
     cell = TABLE[x].get(command.trigger)
-    return "dead" if cell is not None and cell.dead and getattr(command, "lease_dead", False) else "usual"
+    return "dead" if cell is not None and cell.dead else "usual"

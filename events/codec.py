@@ -59,6 +59,7 @@ class _ReadItem(Struct, frozen=True, forbid_unknown_fields=True):
 
 _ITEMS: Final = msgspec.json.Decoder(list[_ReadItem])
 _VALUE: Final = msgspec.json.Decoder()
+_ENCODED: Final = msgspec.json.Encoder().encode
 
 
 @final
@@ -366,16 +367,20 @@ def _items(
     sizes: list[int] = []
     for place, content in enumerate(found):
         own_salt = item_salt(salt, place)
-        if content.erased:
+        held = content.held
+        if held is Absent.ERASED:
             items.append(born_erased(own_salt))
             hashes.append(items[-1].hash)
             sizes.append(0)
             continue
-        value = _value_bytes(event, place, content, limits)
-        sizes.append(len(value))
+        # In an ASCII text, which most are, nothing can be wrong.
+        plain = type(held) is str and held.isascii()
+        value = _ENCODED(held) if plain else _value_bytes(event, place, content, limits)
+        size = len(value)
+        sizes.append(size)
         entry = present(own_salt, value)
-        hashes.append(item_hash(own_salt, sha256(value).digest(), len(value)))
-        if len(value) > limits.blob_bytes:
+        hashes.append(item_hash(own_salt, sha256(value).digest(), size))
+        if size > limits.blob_bytes:
             entry, digest = moved(entry, value)
             blobs[digest] = value
         items.append(entry)
@@ -404,13 +409,12 @@ def _move_out(items: list[Item], excess: int) -> dict[str, bytes]:
 def _value_bytes(event: EventBase, place: int, content: Content, limits: Limits) -> bytes:
     try:
         value = content.value
-        if not (type(value) is str and value.isascii()):
-            check_value(value, "$", limits)
+        check_value(value, "$", limits)
     except InvalidValue as error:
         raise InvalidValue(_path(event, place) + error.path[1:], error.why) from None
     except ContentUnavailable as error:
         raise ContentUnavailable(f"{error.why} ({_path(event, place)} of a new event)") from None
-    return msgspec.json.encode(value)
+    return _ENCODED(value)
 
 
 def _path(event: EventBase, place: int) -> str:

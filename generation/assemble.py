@@ -227,10 +227,10 @@ def _storable(finish: Finish) -> Finish:
     return replace(
         finish,
         usage=storable_usage(finish.usage),
-        response_id=short_text(finish.response_id or "")[0] or None,
-        model=short_text(finish.model or "")[0] or None,
-        metadata=repaired_value(finish.metadata, "$.metadata")[0],
-        explanation=whole_text(finish.explanation or "")[0] or None,
+        response_id=short_text(finish.response_id)[0] or None if finish.response_id else None,
+        model=short_text(finish.model)[0] or None if finish.model else None,
+        metadata=repaired_value(finish.metadata, "$.metadata")[0] if finish.metadata is not None else None,
+        explanation=whole_text(finish.explanation)[0] or None if finish.explanation else None,
     )
 
 

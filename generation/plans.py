@@ -109,10 +109,11 @@ def settle(hold: Hold, task: Task | None, outcome: Outcome | None) -> Plan:
             return
         if task is not None and task.current(run.state.control):
             run.unflushed = not getattr(outcome, "flushed", True)
-        recorded = _record(run, task, outcome)
-        # What an attempt cost is told once: by its own outcome, or by the next event of this worker that can.
-        left = Leftover() if recorded else Leftover(report=getattr(outcome, "report", None))
-        advance(run, hold, ended=task, left=left)
+        if _record(run, task, outcome):
+            advance(run, hold, ended=task)
+        else:
+            # What an attempt cost is told once: by its own outcome, or by the next event of this worker that can.
+            advance(run, hold, ended=task, left=Leftover(report=getattr(outcome, "report", None)))
 
     return plan
 
@@ -130,8 +131,9 @@ def note(hold: Hold, task: Task, outcome: Outcome) -> Plan:
 def _record(run: PlanRun, task: Task | None, outcome: Outcome | None) -> bool:
     """Record an outcome that the chat still waits for; returns whether that gave an event."""
     control, before = run.state.control, len(run.recorded)
-    if task is not None and outcome is not None and task.current(control):
-        (outcome.keep if control.interrupting else outcome.record)(run, _fence(control))
+    if task is None or outcome is None or not task.current(control):
+        return False
+    (outcome.keep if control.interrupting else outcome.record)(run, _fence(control))
     return len(run.recorded) > before
 
 
@@ -152,34 +154,29 @@ def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, left: Leftov
             run.do(finish, hold.actor)
         elif control.running is not None and not (ended is not None and ended.current(control)):
             return
-        elif _may_start(run, hold, left):
-            _carry_out(run, hold, left)
+        else:
+            fence = _fence(control)
+            held = _may_start(run, hold, fence, left)
+            if held is not None:
+                decision = decide_generation_action(run.state, held.policy)
+                run.do(_command(decision, fence, held, left), hold.actor)
         ended, left = None, _NOTHING
 
 
-def _may_start(run: PlanRun, hold: Hold, left: Leftover) -> bool:
-    """Let the chat go or fail it where it must not go on; else see that its policy is recorded."""
+def _may_start(run: PlanRun, hold: Hold, fence: c.Fence, left: Leftover) -> Held | None:
+    """Let the chat go or fail it where it must not go on; else see that its policy is recorded, and return it."""
     control = run.state.control
-    fence = _fence(control)
     held = hold.policy_for(control)
     reason = hold.stop() if held is not None else "agent_not_here"
     if reason is not None or held is None:
         run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=left.report), hold.actor)
-        return False
+        return None
     if control.takeovers >= TAKEOVER_LIMIT:
         run.do(_lost(fence, left), hold.actor)
-        return False
+        return None
     if control.policy != held.digest:
         run.do(c.RecordPolicy(fence=fence, policy=held.policy, digest=held.digest), hold.actor)
-    return True
-
-
-def _carry_out(run: PlanRun, hold: Hold, left: Leftover) -> None:
-    held = hold.policy_for(run.state.control)
-    if held is None:  # pragma: no cover - _may_start has just seen it
-        return
-    decision = decide_generation_action(run.state, held.policy)
-    run.do(_command(decision, _fence(run.state.control), held, left), hold.actor)
+    return held
 
 
 def _command(decision: GenerationDecision, fence: c.Fence, held: Held, left: Leftover) -> c.AnyCommand:

@@ -39,6 +39,8 @@ def short_text(text: str) -> tuple[str, bool]:
 
     Names and ids are facts, which must not crowd an event. Wire formats allow far shorter ones.
     """
+    if len(text) <= MAX_SHORT and text.isascii():
+        return text, False
     whole, replaced = whole_text(text)
     return whole[:MAX_SHORT], replaced or len(whole) > MAX_SHORT
 
@@ -72,7 +74,7 @@ over a chat's calls stays within 64 bits."""
 
 def storable_usage(usage: Usage) -> Usage:
     """Return usage whose counts are neither negative nor over ``MAX_TOKENS``."""
-    counts = msgspec.structs.astuple(usage)
+    counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
     if min(counts) >= 0 and max(counts) <= MAX_TOKENS:
         return usage
     return Usage(**{name: min(max(getattr(usage, name), 0), MAX_TOKENS) for name in usage.__struct_fields__})

@@ -21,6 +21,7 @@ from generation.plans import Held
 from generation.policy import policy_digest, policy_of
 from generation.prompt_types import ToolSpec
 from generation.providers.contract import Provider
+from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
 from store.contract import WorkerNote
 from store.schema import READER_LEVEL
@@ -61,12 +62,13 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What an agent says in each request, with the digests of these sections."""
+    """What an agent says in each request, with the digests of these sections, and its tools to be called."""
 
     system: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     system_digest: str
     tools_digest: str
+    callable: ToolSet
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,7 +133,13 @@ class Runtime:
         known = self._declared.get(agent.name)
         if known is None:
             system, tools = agent.system_texts, agent.declarations()
-            known = Declared(system=system, tools=tools, system_digest=digest_of(system), tools_digest=digest_of(tools))
+            known = Declared(
+                system=system,
+                tools=tools,
+                system_digest=digest_of(system),
+                tools_digest=digest_of(tools),
+                callable=ToolSet(agent.tools),
+            )
             self._declared[agent.name] = known
         return known
 

@@ -96,30 +96,35 @@ class PlanRun:
         Raises:
             Refusal: It is not allowed; nothing of the plan will be written unless the plan goes on without it.
         """
-        adopting = isinstance(command, Adopt)
-        if self.foreign and not adopting:
-            raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
-        if self._unreadable or (self.newer and isinstance(command, Acquire)):
-            reason = "a newer release wrote this chat: upgrade this process"
-            raise TransitionNotAllowed(command.trigger, classify(self.state.control), reason)
+        if self.foreign or self.newer:
+            self._check(command)
         decided = decide(self.state, command, self.now)
-        if adopting and not self.foreign:
+        if type(command) is Adopt and not self.foreign:
             # Behind the machine's refusals: a chat that does not exist is nobody's.
             raise TransitionNotAllowed(
                 command.trigger, classify(self.state.control), "the chat is this store's already"
             )
-        recorded = Recorded(envelope=self._envelope(decided, actor), event=decided.event)
+        recorded = Recorded(self._envelope(decided, actor), decided.event)
         self.met.append(decided.met)
         self.state = evolve(self.state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
         return recorded
 
+    def _check(self, command: AnyCommand) -> None:
+        """Refuse what a chat that is foreign, or that a newer release wrote, does not take."""
+        if self.foreign and type(command) is not Adopt:
+            raise ChatForeign(command.trigger, classify(self.state.control), "it was imported; fork or adopt it first")
+        if self._unreadable or (self.newer and type(command) is Acquire):
+            reason = "a newer release wrote this chat: upgrade this process"
+            raise TransitionNotAllowed(command.trigger, classify(self.state.control), reason)
+
     def _envelope(self, decided: Decided, actor: Actor | None) -> Envelope:
+        event = decided.event
         return Envelope(
             version=self.state.control.version + 1,
-            type=decided.event.type,
-            schema=decided.event.schema,
+            type=event.type,
+            schema=event.schema,
             recorded_at=decided.recorded_at,
             actor=actor or self._identity.actor,
             source=decided.source,
@@ -227,7 +232,7 @@ class Journal:
         """
         asked = _Asked(chat, plan, identity, transcript, now, estimate)
         with self._turns.of(chat, patient=identity.actor.kind != "worker") as turn:
-            queued = await turn.begin()
+            queued = turn.waits and await turn.begin()
             if base is None and not queued and estimate is not None:
                 warm = self.warm.get(chat)
                 if warm is not None and warm.header.holder is None and warm.header.due_at is None:
@@ -240,7 +245,8 @@ class Journal:
     async def _execute(self, asked: _Asked, loaded: LoadedChat | None, turn: Turn, *, unread: bool = False) -> Outcome:
         chat, identity, transcript = asked.chat, asked.identity, asked.transcript
         while True:
-            run = PlanRun(loaded, await self._now(asked, loaded, unread=unread), identity)
+            clock = asked.estimate if unread else asked.now
+            run = PlanRun(loaded, clock() if clock is not None else await self._now(loaded), identity)
             try:
                 asked.plan(run)
                 append, after = await self._prepare(chat, loaded, run, identity)
@@ -271,10 +277,7 @@ class Journal:
             if before is None and loaded is None and await self.store.tombstone(chat) is not None:
                 raise ChatExists(chat)
 
-    async def _now(self, asked: _Asked, loaded: LoadedChat | None, *, unread: bool) -> int:
-        clock = asked.estimate if unread else asked.now
-        if clock is not None:
-            return clock()
+    async def _now(self, loaded: LoadedChat | None) -> int:
         return loaded.now if loaded is not None else await self.store.now()
 
     async def _append(self, append: Append, identity: CommandIdentity) -> AppendResult:

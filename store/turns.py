@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from events.ids import ChatId
 
@@ -28,18 +28,42 @@ class _Line:
 
 
 class Turn:
-    """One plan's place in the line of its chat."""
+    """One plan's place in the line of its chat, as a context manager."""
 
-    def __init__(self, line: _Line, wait: Callable[[float], Awaitable[None]], *, patient: bool) -> None:
+    __slots__ = ("_chat", "_line", "_lines", "_lost", "_patient", "_queued", "_wait")
+
+    def __init__(
+        self, lines: dict[ChatId, _Line], chat: ChatId, wait: Callable[[float], Awaitable[None]], *, patient: bool
+    ) -> None:
+        line = lines.get(chat)
+        if line is None:
+            line = lines[chat] = _Line()
+        self._lines = lines
+        self._chat = chat
         self._line = line
         self._wait = wait
         self._patient = patient
         self._lost = 0
         self._queued = False
 
+    def __enter__(self) -> Self:
+        self._line.plans += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._line.plans -= 1
+        if not self._line.plans:
+            del self._lines[self._chat]
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are some who lost before, and whom it must wait for by ``begin``."""
+        return self._line.queued > 0
+
     async def begin(self) -> bool:
         """Wait behind those who lost before, if there are any; returns whether there were."""
-        if not self._line.queued:
+        if not self.waits:
             return False
         await self._queue()
         return True
@@ -88,36 +112,6 @@ class Turns:
         self._wait = wait
         self._lines: dict[ChatId, _Line] = {}
 
-    def of(self, chat: ChatId, *, patient: bool) -> _Place:
+    def of(self, chat: ChatId, *, patient: bool) -> Turn:
         """Return a plan's turn at ``chat``, as a context manager; ``patient``: it makes room for other processes."""
-        return _Place(self._lines, chat, self._wait, patient=patient)
-
-
-class _Place:
-    """A plan's turn while its context is entered."""
-
-    __slots__ = ("_chat", "_line", "_lines", "_turn")
-
-    def __init__(
-        self,
-        lines: dict[ChatId, _Line],
-        chat: ChatId,
-        wait: Callable[[float], Awaitable[None]],
-        *,
-        patient: bool,
-    ) -> None:
-        line = lines.get(chat)
-        if line is None:
-            line = lines[chat] = _Line()
-        self._lines, self._chat, self._line = lines, chat, line
-        self._turn = Turn(line, wait, patient=patient)
-
-    def __enter__(self) -> Turn:
-        self._line.plans += 1
-        return self._turn
-
-    def __exit__(self, *_: object) -> None:
-        self._turn.end()
-        self._line.plans -= 1
-        if not self._line.plans:
-            del self._lines[self._chat]
+        return Turn(self._lines, chat, self._wait, patient=patient)

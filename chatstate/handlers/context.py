@@ -33,19 +33,15 @@ class Ending(TypedDict, total=False):
 class Context(Struct, frozen=True, kw_only=True, gc=False):
     """The state a command meets.
 
-    ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds UTC).
+    ``control`` is the state's, ``dest`` is where the machine leads, ``now`` the event's recorded_at (microseconds UTC).
     """
 
     trigger: str
     state: ChatState
+    control: Control
     x: X
     dest: Status
     now: int
-
-    @property
-    def control(self) -> Control:
-        """The state's control."""
-        return self.state.control
 
     @property
     def version(self) -> int:

@@ -58,10 +58,10 @@ def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
         ctx.check_none_open()
     elif not command.calls and not any(call.recorded for call in open_calls):
         ctx.not_allowed("there is no call to run and no result to commit")
-    startable = {call.key for call in open_calls if not call.recorded and (call.may_run or call.runner == "client")}
-    stray = [call for call in command.calls if call not in startable]
-    if stray:
-        ctx.not_allowed(f"calls {', '.join(stray)} are not open, have a result, or wait for approval")
+    if command.calls:
+        startable = {call.key for call in open_calls if not call.recorded and (call.may_run or call.runner == "client")}
+        if stray := [call for call in command.calls if call not in startable]:
+            ctx.not_allowed(f"calls {', '.join(stray)} are not open, have a result, or wait for approval")
     return v.AttemptStarted(
         attempt=ctx.control.attempt + 1,
         kind=command.kind,

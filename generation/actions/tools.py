@@ -18,7 +18,6 @@ from generation.tools.batch import RunningBatch, run_batch
 from generation.tools.execute import CallEnvironment
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
-from generation.tools.registry import ToolSet
 
 
 async def run_tools(attempt: Attempt, record: Callable[[ResultsCame], Awaitable[None]]) -> Outcome:
@@ -99,7 +98,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         epoch=attempt.state.control.epoch,
         worker=runtime.worker,
         attempt=attempt.running.attempt,
-        tools=ToolSet(attempt.agent.tools),
+        tools=runtime.declared(attempt.agent).callable,
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
