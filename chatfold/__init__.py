@@ -11,6 +11,7 @@ from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
+    from chatfold.collector import tune_collector
     from chatfold.engine import Engine
     from chatfold.inputs import result
     from chatfold.receipts import (
@@ -159,6 +160,7 @@ __all__ = [
     # Running chats
     "Engine",
     "Settings",
+    "tune_collector",
     "QueueEntry",
     "Receipt",
     "result",
@@ -281,6 +283,7 @@ __all__ = [
 _HOMES: Final = {
     "Engine": "chatfold.engine",
     "Settings": "chatfold.settings",
+    "tune_collector": "chatfold.collector",
     "QueueEntry": "chatfold.receipts",
     "Receipt": "chatfold.receipts",
     "result": "chatfold.inputs",

@@ -238,7 +238,7 @@ def parse_json_strict(text: str, limits: Limits = DEFAULT_LIMITS) -> Json:
             integer beyond 64 bits; a lone surrogate; too deep. The error's path names the place.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_pairs, parse_int=_integer)
+        value = _STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise InvalidValue("$", f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
     except RecursionError:
@@ -262,6 +262,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     # Longer ones are beyond 64 bits anyway, and Python refuses to parse some of them.
     return int(digits) if len(digits) <= 20 else 2**64
+
+
+# Made once: json.loads makes one for each text that it is given hooks for.
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_integer)
 
 
 def encode_json(value: Json) -> bytes:

@@ -15,6 +15,7 @@ from chatfold.cli.output import Out, printable
 from chatfold.cli.places import load_settings, store_url
 from chatfold.cli.session import LETTING_GO, let_go
 from chatfold.cli.shapes import WorkerLine
+from chatfold.collector import tune_collector
 from chatfold.engine import Engine
 from store import redacted
 
@@ -48,6 +49,7 @@ def run_worker(
         async with engine:
             worker = engine.worker
             lease = worker.worker if worker is not None else ""
+            tune_collector()
             say(lease, "started", f"worker {lease} runs chats of {', '.join(names)} in {redacted(url)}")
             await stop.wait()
             say(lease, "draining", "stopping: letting go of chats (once more to stop at once)")
