@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from chatfold.collector import tune_collector
 
@@ -62,6 +62,13 @@ class Contender(Protocol):
     async def turn(self, chat: Any) -> None: ...
 
 
+@runtime_checkable
+class ManyAtOnce(Protocol):
+    """A contender that runs its chats in other processes, and takes the time of that itself."""
+
+    async def steps_per_second(self, chats: int, turns: int) -> float: ...
+
+
 @dataclass
 class Figures:
     """Values of one measure, round by round, and what they are compared with."""
@@ -81,6 +88,8 @@ class Figures:
 
 async def steps_per_second(contender: Contender, chats: int, turns: int) -> float:
     """Run ``turns`` turns in each of ``chats`` new chats at once; return steps per second of all together."""
+    if isinstance(contender, ManyAtOnce):
+        return await contender.steps_per_second(chats, turns)
     made = [await contender.new_chat() for _ in range(chats)]
 
     async def talk(chat: Any) -> None:
