@@ -11,7 +11,7 @@ Pure and safe to use from many threads: what an encoder or decoder has at hand w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, final
@@ -161,9 +161,25 @@ def decode_all(
     Raises:
         UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
     """
+    return list(decode_each(events, blobs=blobs, content=content, registry=registry))
+
+
+def decode_each(
+    events: Iterable[StoredEvent],
+    *,
+    blobs: Mapping[str, bytes] = _NO_BLOBS,
+    content: bool = True,
+    registry: Registry = REGISTRY,
+) -> Iterator[Recorded]:
+    """Read stored events one by one, as they are asked for: a fold of them keeps what it needs and no list of all.
+
+    Raises:
+        UnknownEventType, NewerSchema, MalformedEvent: As ``decode``, when the event is asked for.
+    """
     if content:
-        return [decode(stored, blobs=blobs, registry=registry) for stored in events]
-    recorded: list[Recorded] = []
+        for stored in events:
+            yield decode(stored, blobs=blobs, registry=registry)
+        return
     readers: dict[str, tuple[int, Callable[[bytes], Event]]] = {}
     for stored in events:
         envelope = stored.envelope
@@ -172,13 +188,13 @@ def decode_all(
         except KeyError:
             schema, read = readers[envelope.type] = _reader(envelope, registry)
         if schema != envelope.schema:
-            recorded.append(decode(stored, content=False, registry=registry))
+            yield decode(stored, content=False, registry=registry)
             continue
         try:
-            recorded.append(Recorded(envelope, read(stored.facts)))
+            event = read(stored.facts)
         except _DECODE_ERRORS as error:
             raise _malformed(envelope, error) from None
-    return recorded
+        yield Recorded(envelope, event)
 
 
 def _reader(envelope: Envelope, registry: Registry) -> tuple[int, Callable[[bytes], Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, final
 
@@ -123,12 +123,10 @@ class Draft:
         if effects.removed_from is not None:
             self._remove_from(effects.removed_from)
         place = 0
-        for answer in effects.answers:
-            self._enter(message_id(version, place), self._answer(answer), version)
-            place += 1
-        for message in effects.added:
-            self._enter(message_id(version, place), message, version)
-            place += 1
+        if effects.answers:
+            place = self._enter_all(map(self._answer, effects.answers), version, place)
+        if effects.added:
+            place = self._enter_all(effects.added, version, place)
         if effects.queued or effects.dequeued or effects.queue_order is not None or effects.promoted:
             self._apply_to_queue(effects, version, place)
 
@@ -213,16 +211,22 @@ class Draft:
         place = find_call(calls, call)
         return ToolResultPart(call=call, is_error=place is not None and calls[place].result_error)
 
-    def _enter(self, identity: MessageId, message: Message, version: int) -> None:
+    def _enter_all(self, messages: Iterable[Message], version: int, place: int) -> int:
+        """Let the messages of an event enter history, from its place ``place`` on; return the place after them."""
         self.history_changed = True
-        if message.role == "user" and message.opens_turn:
-            self.turn_opened = True
-        advance(self.control.indexes, identity, message)
-        if not self.loaded:
-            return
-        self._fresh.append(TranscriptMessage(identity, message, version))
-        if not self.results and not self.arguments:
-            return
+        indexes = self.control.indexes
+        for message in messages:
+            identity = message_id(version, place)
+            place += 1
+            if advance(indexes, identity, message):
+                self.turn_opened = True
+            if self.loaded:
+                self._fresh.append(TranscriptMessage(identity, message, version))
+                if self.results or self.arguments:
+                    self._drop_answered(message)
+        return place
+
+    def _drop_answered(self, message: Message) -> None:
         for part in message.parts:
             if isinstance(part, ToolResultPart):
                 self._drop("results", part.call)
@@ -256,7 +260,11 @@ class Draft:
             self.control.effort = item.effort or self.control.effort
         # A queued message is a user's that opens a turn: that is all that control needs where its body is not here.
         body = queued.message if queued is not None else Message(role="user", parts=())
-        self._enter(target, body, version)
+        self.history_changed = True
+        if advance(self.control.indexes, target, body):
+            self.turn_opened = True
+        if self.loaded:
+            self._fresh.append(TranscriptMessage(target, body, version))
 
 
 def erased(record: _T) -> _T:

@@ -25,12 +25,12 @@ CommandId = NewType("CommandId", str)
 
 def message_id(version: int, index: int) -> MessageId:
     """Return the id of the message at ``index`` of the event at ``version``."""
-    return MessageId(f"{version}.{index}")
+    return f"{version}.{index}"  # type: ignore[return-value]  # without the call of the type: each fold asks for these
 
 
 def call_key(message: MessageId, part: int) -> CallKey:
     """Return the identity of the tool call at position ``part`` of ``message``."""
-    return CallKey(f"{message}.{part}")
+    return f"{message}.{part}"  # type: ignore[return-value]  # as above
 
 
 def message_of(call: CallKey) -> MessageId:

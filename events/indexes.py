@@ -24,18 +24,18 @@ _MODEL_READS: Final = ("both", "model")
 _CRASH: Final[dict[str, CrashPolicy]] = {policy: policy for policy in get_args(CrashPolicy)}
 
 
-def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
-    """Change ``indexes`` for ``body``, which enters history as ``message``."""
+def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
+    """Change ``indexes`` for ``body``, which enters history as ``message``; return whether it opens a turn."""
     indexes.messages += 1
     role = body.role
     if body.boundary is not None:
         _pass_boundary(indexes, message, body)
-        return
+        return role == "user" and body.opens_turn
     if body.context is not None:
         indexes.context_source = body.context.source
         indexes.context_revision = body.context.revision
     if role == "system":
-        return
+        return False
     if body.visibility != "user":
         indexes.visible_after += 1
         indexes.last_role = role
@@ -48,6 +48,8 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> None:
         indexes.turn_start = message
         indexes.steps = 0
         indexes.stop_after = False
+        return True
+    return False
 
 
 def _pass_boundary(indexes: Indexes, message: MessageId, body: Message) -> None:
@@ -72,11 +74,19 @@ def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None
         indexes.context_tokens = body.step.usage.context
         if indexes.assistants_after == 1:
             indexes.first_context_tokens = indexes.context_tokens
-    calls: list[OpenCall] = []
-    for place, part in enumerate(body.parts):
-        if type(part) is ToolCallPart and part.runner != "provider":
-            calls.append(_open(part, call_key(message, place)))
-    indexes.open_calls = tuple(calls)
+    indexes.open_calls = ()
+    for part in body.parts:
+        if type(part) is ToolCallPart:
+            indexes.open_calls = _open_calls(message, body)
+            break
+
+
+def _open_calls(message: MessageId, body: Message) -> tuple[OpenCall, ...]:
+    return tuple(
+        _open(part, call_key(message, place))
+        for place, part in enumerate(body.parts)
+        if type(part) is ToolCallPart and part.runner != "provider"
+    )
 
 
 def _open(part: ToolCallPart, key: CallKey) -> OpenCall:

@@ -8,7 +8,9 @@ that shall survive must be kept there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
+
+from msgspec import Struct
 
 from events import vocabulary as v
 from events.control import Control, RunningAttempt
@@ -45,44 +47,58 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
         TranscriptMissing: An edit or an undone compaction is among them, and ``state`` holds control alone.
     """
     draft = Draft(initial_state() if state is None else state)
-    control, kinds = draft.control, _KINDS
+    control, kinds, apply = draft.control, _KINDS, draft.apply
     status: Status | None = None
     envelope = kind = None
+    history_version, updated_at = control.history_version, control.updated_at
+    bare = False  # whether what belongs to an attempt on the history was cleared, and no event gave any since
     for recorded in events:
         event, envelope = recorded.event, recorded.envelope
         kind = kinds[type(event)]
         if kind.whole_history and not draft.loaded:
             raise TranscriptMissing(event.trigger)
         draft.history_changed = draft.queue_changed = draft.turn_opened = False
-        if isinstance(event, Effects):
-            draft.apply(event, envelope.version)
+        if kind.effects:
+            apply(event, envelope.version)
         if kind.special is not None:
             kind.special(draft, event, envelope)
-        _settle(draft, kind, envelope)
+        changed = draft.history_changed
+        if kind.gives:
+            bare = False
+        if changed:
+            history_version = envelope.version
+            if not bare:
+                _clear_attempt(control)
+                bare = True
+        if changed or draft.queue_changed or kind.creates or envelope.actor.kind == "user":
+            updated_at = envelope.recorded_at
+        if draft.queue_changed or draft.turn_opened or kind.settles or draft.hint is not None:
+            _settle(draft, kind, envelope)
         # A status that stays has its companions already, but for those that the event itself gave.
-        if status != envelope.dest or kind.gives_companions:
+        if status != envelope.dest or kind.gives:
             status = _STATUS[envelope.dest]
             _clear_companions(control, status)
     if envelope is not None and kind is not None and status is not None:
         # What each event says anew: of a run of events the last one's word counts.
         control.version, control.recorded_at, control.status = envelope.version, envelope.recorded_at, status
         control.importing = kind.importing
+        control.history_version, control.updated_at = history_version, updated_at
     return draft.freeze()
+
+
+def _clear_attempt(control: Control) -> None:
+    """Clear what belongs to the attempts on one history."""
+    control.attempt = control.model_attempts = control.takeovers = 0
+    control.running = None
+    control.retry = control.not_before = None
 
 
 def _settle(draft: Draft, kind: _Kind, envelope: Envelope) -> None:
     control = draft.control
-    changed = draft.history_changed
-    if changed:
-        control.history_version = envelope.version
-        control.attempt = control.model_attempts = control.takeovers = 0
-        control.running = None
-    if changed or kind.clears_retry:
+    if kind.clears_retry:
         control.retry = control.not_before = None
     if draft.queue_changed:
         control.queue_version = envelope.version
-    if changed or draft.queue_changed or envelope.actor.kind == "user":
-        control.updated_at = envelope.recorded_at
     if draft.turn_opened and not kind.imports:
         control.owed = True
         control.turns += 1
@@ -114,11 +130,10 @@ def _spend(draft: Draft, report: AttemptReport | None, added: tuple[Message, ...
     carriers: tuple[Message | AttemptReport, ...] = added if report is None else (*added, report)
     for carrier in carriers:
         step = carrier.step
-        if step is None:
-            continue
-        draft.usages.append(step.usage)
-        if step.cost_micros:
-            draft.control.cost_micros += step.cost_micros
+        if step is not None:
+            draft.usages.append(step.usage)
+            if step.cost_micros:
+                draft.control.cost_micros += step.cost_micros
 
 
 def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
@@ -142,7 +157,7 @@ def _born(draft: Draft, event: v.ChatCreated | v.ChatForked, envelope: Envelope)
     control.release, control.flags = event.release, event.flags
     control.labels = event.labels
     control.model, control.effort = event.model, event.effort
-    control.created_at = control.updated_at = envelope.recorded_at
+    control.created_at = envelope.recorded_at
     draft.title = event.title
 
 
@@ -399,7 +414,7 @@ _SPECIAL: Final[dict[type[EventBase], Callable[[Draft, Any, Envelope], None]]] =
 }
 
 
-_GIVE_COMPANIONS: Final = frozenset(
+_GIVE: Final = frozenset(
     {
         v.Acquired,
         v.AttemptStarted,
@@ -407,37 +422,45 @@ _GIVE_COMPANIONS: Final = frozenset(
         v.MessageSentInterrupting,
         v.QueuedMessagePromoted,
         v.Reconciled,
+        v.Released,
         v.RetryScheduled,
         v.TurnFailed,
         v.TurnInterrupted,
     }
 )
-"""Events whose special part sets holder, interrupting, running, not_before, action or last_error."""
+"""Events whose special part sets holder, interrupting, running, not_before, retry, action, last_error or a count of
+attempts or takeovers: what leaving a status or a history clears."""
 
 
-class _Kind(NamedTuple):
+class _Kind(Struct, frozen=True, kw_only=True):
     """What the reducer asks of an event's type, found out once."""
 
     special: Callable[[Draft, Any, Envelope], None] | None
+    effects: bool
     whole_history: bool
     interrupting: bool
     clears_retry: bool
     ends_turn: bool
     imports: bool
     importing: bool
-    gives_companions: bool
+    creates: bool
+    gives: bool
+    settles: bool
 
 
 def _kind(event: type[EventBase]) -> _Kind:
     return _Kind(
         special=_SPECIAL.get(event),
+        effects=issubclass(event, Effects),
         whole_history=event in (v.MessageEdited, v.CompactionUndone),
         interrupting=issubclass(event, Interrupting),
         clears_retry=issubclass(event, Interrupting) or event is v.AttemptStarted,
         ends_turn=event in v.ENDS_TURN,
         imports=event is v.MessagesImported,
         importing=event in (v.ChatForked, v.MessagesImported),
-        gives_companions=event in _GIVE_COMPANIONS,
+        creates=event in (v.ChatCreated, v.ChatForked),
+        gives=event in _GIVE,
+        settles=issubclass(event, Interrupting) or event is v.AttemptStarted or event in v.ENDS_TURN,
     )
 
 

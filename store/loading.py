@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from events.codec import decode_all
+from events.codec import decode_all, decode_each
 from events.contentlist import content_blobs
 from events.control import decode_control, encode_control
 from events.envelope import Recorded, StoredEvent
@@ -124,7 +124,7 @@ async def open_chain(
     for each in opened:
         messages += read_messages(each, blobs)
     state = read_state(opened[-1], messages, blobs)
-    return fold(decode_all(tail, blobs=blobs), state)
+    return fold(decode_each(tail, blobs=blobs), state)
 
 
 async def read_recorded(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from events.codec import decode, decode_all
+from events.codec import decode, decode_all, decode_each
 from events.content import Content
 from events.digest import verify_chain
 from events.messages import Message, Step, Usage
@@ -48,7 +48,7 @@ def test_speed_of_the_stored_form() -> None:
     print(f"bytes of an event: {len(stored[-1].facts)} of facts, {size} in all")
     assert 400 < size < 600
     facts = rate("decode facts", lambda: decode_all(stored, content=False))
-    rate("decode facts and fold", lambda: fold(decode_all(stored, content=False)))
+    rate("decode facts and fold", lambda: fold(decode_each(stored, content=False)))
     decoded = decode_all(stored, content=False)
     rate("fold", lambda: fold(decoded))
     full = rate("decode facts and content", lambda: [decode(one) for one in stored])
