@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from events.records import ApprovalAnswer, BudgetAnswer
 from store.append import PlanRun
 
 BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
+_BUSY: Final = get_args(BusyBehaviour)
 
 
 class ChatCommands(ChatKeeping):
@@ -127,7 +128,7 @@ class ChatCommands(ChatKeeping):
             UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
             InvalidValue: The text is blank or cannot be stored exactly; ``busy`` or ``effort`` has no such value.
         """
-        if busy not in get_args(BusyBehaviour):
+        if busy not in _BUSY:
             raise InvalidValue("$.busy", f"must be queue or interrupt, not {busy!r}")
         body = queued(message, self._check_model(model), effort, author)
 

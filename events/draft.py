@@ -36,6 +36,7 @@ class Draft:
     """
 
     __slots__ = (
+        "_before",
         "_fresh",
         "_messages",
         "_owned",
@@ -54,7 +55,7 @@ class Draft:
     )
 
     def __init__(self, state: ChatState) -> None:
-        transcript = state.transcript
+        transcript = self._before = state.transcript
         self.control = state.control.clone()
         self.loaded = transcript is not None
         self._messages = transcript.messages if transcript else Messages()
@@ -67,13 +68,7 @@ class Draft:
         self.usages: list[Usage] = []
         self.title = transcript.title if transcript else None
         self.hint = transcript.hint if transcript else None
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget what the event before did."""
-        self.history_changed = False
-        self.queue_changed = False
-        self.turn_opened = False
+        self.history_changed = self.queue_changed = self.turn_opened = False
 
     @property
     def messages(self) -> Messages:
@@ -103,8 +98,12 @@ class Draft:
         """Return the state; the draft must not be changed after."""
         if self.usages:
             self.control.usage = self.control.usage.plus(self.usages)
-        if not self.loaded:
+        before = self._before
+        if before is None:
             return ChatState(control=self.control, transcript=None)
+        same = before.title is self.title and before.hint is self.hint
+        if same and not self._fresh and not self._owned and before.messages is self._messages:
+            return ChatState(control=self.control, transcript=before)
         return ChatState(
             control=self.control,
             transcript=Transcript(

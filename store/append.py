@@ -383,7 +383,7 @@ class Journal:
             listed_at=listed_at(before, run.state.control),
         )
         erases = any(type(recorded.event) is ContentErased for recorded in run.recorded)
-        erased, unused_blobs = await self._erasures(chat, run, blobs) if erases else (_NOTHING_ERASED, frozenset[str]())
+        erased, unused_blobs = await self._erasures(chat, run, blobs) if erases else _NOTHING_ERASED
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
@@ -422,7 +422,7 @@ class Journal:
         return erased, _referred(before) - needed
 
 
-_NOTHING_ERASED: Final[Mapping[int, bytes]] = MappingProxyType({})
+_NOTHING_ERASED: Final[tuple[Mapping[int, bytes], frozenset[str]]] = (MappingProxyType({}), frozenset())
 
 
 def _referred(contents: Mapping[int, bytes]) -> frozenset[str]:
