@@ -20,7 +20,7 @@ from structlog.stdlib import BoundLogger
 from generation.tools.contract import CallCancelled
 from generation.tools.reconcile import Outcome
 
-_abandoned_work: Final[set[asyncio.Task[Outcome]]] = set()
+_abandoned_work: Final[set[asyncio.Task[Any]]] = set()
 """Holds what nobody waits for any more until it ends: the event loop itself keeps weak references only."""
 
 
@@ -103,7 +103,7 @@ class Invocation:
         self._entered = False
         self._begun: asyncio.Future[None] | None = None
         self._in_thread = False
-        self._work: asyncio.Task[Outcome] | None = None
+        self._work: asyncio.Task[Any] | None = None
 
     @property
     def begun(self) -> bool:
@@ -130,8 +130,12 @@ class Invocation:
         """Call the function; None where it was cancelled."""
         if self._ending.asked():
             return None
-        work = self._work = asyncio.create_task(self._invoke(), name=self._name)
-        if not _is_async(self._function):
+        is_async = _is_async(self._function)
+        if is_async and self._timeout is None:
+            return await self._run_here()
+        work: asyncio.Task[Outcome] = asyncio.create_task(self._invoke(), name=self._name)
+        self._work = work
+        if not is_async:
             # The time that a sync function waits for a thread does not count.
             begun = self._begun = self._loop.create_future()
             both: set[asyncio.Future[Any]] = {work, begun}
@@ -146,17 +150,30 @@ class Invocation:
             return None
         if not isinstance(error, CallCancelled):
             return self._failed(error)
+        return self._cut_from_within()
+
+    async def _run_here(self) -> Outcome | None:
+        """Run an async function within the caller's task, which is its own: no time runs out beside it."""
+        self._work = asyncio.current_task()
+        try:
+            return await self._invoke()
+        except (CallCancelled, asyncio.CancelledError):
+            if self._ending.asked():
+                return None
+            return self._cut_from_within()
+
+    def _cut_from_within(self) -> Outcome:
         return self._reading.cut("CancelledError: the tool was cancelled by something within itself")
 
-    def _let_go(self, work: asyncio.Task[Outcome]) -> None:
+    def _let_go(self, work: asyncio.Task[Any]) -> None:
         self._log().warning("tool_call_abandoned", in_thread=self._in_thread)
         _abandoned_work.add(work)
         work.add_done_callback(self._drop)
         work.cancel()
 
-    def _drop(self, work: asyncio.Task[Outcome]) -> None:
+    def _drop(self, work: asyncio.Task[Any]) -> None:
         _abandoned_work.discard(work)
-        if not work.cancelled() and work.exception() is None:
+        if not work.cancelled() and work.exception() is None and work.result() is not None:
             self._log().warning("tool_result_dropped")
 
     async def _time_out(self, work: asyncio.Task[Outcome]) -> Outcome:

@@ -288,7 +288,7 @@ async def test_a_result_that_is_just_there_is_not_abandoned() -> None:
     async def quick() -> str:
         return "done"
 
-    running = RunningCall(call("quick"), env(Tool.from_function(quick)))
+    running = RunningCall(call("quick"), env(Tool.from_function(quick, timeout=60.0)))
     while running._work is None or not running._work.through:  # noqa: ASYNC110 - it is the very turn of the loop that matters
         await asyncio.sleep(0)
     assert not running.done
