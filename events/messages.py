@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from events.content import Content
 from events.ids import MessageId
@@ -78,6 +80,15 @@ class Step(_Record, frozen=True, kw_only=True):
     first_part_at: int | None = None
     ended_at: int | None = None
     cost_micros: int | None = None
+
+
+def share_names(step: Step) -> None:
+    """Let a step that was just read use the texts that other steps have where it names its provider and its model.
+
+    A process that holds many chats would keep each name once for each answer.
+    """
+    force_setattr(step, "provider", sys.intern(step.provider))
+    force_setattr(step, "model", sys.intern(step.model))
 
 
 class ContextMark(_Record, frozen=True, kw_only=True):

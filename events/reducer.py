@@ -23,7 +23,7 @@ from events.indexes import mark_calls
 from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptReport, OpenAction, RetryState
+from events.records import AttemptReport, OpenAction, RetryState, share_policy
 from events.state import ChatState, initial_state
 
 # Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
@@ -59,7 +59,7 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
             raise TranscriptMissing(event.trigger)
         draft.history_changed = draft.queue_changed = draft.turn_opened = False
         if kind.effects:
-            apply(event, envelope.version)
+            apply(event, envelope.version)  # type: ignore[arg-type]  # its kind says that it is one
         if kind.special is not None:
             kind.special(draft, event, envelope)
         changed = draft.history_changed
@@ -283,7 +283,7 @@ def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
     draft.control.policy = event.digest
     if draft.loaded:
-        draft.own("policies")[event.digest] = event.policy
+        draft.own("policies")[event.digest] = share_policy(event.digest, event.policy)
 
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:

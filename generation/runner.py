@@ -184,7 +184,8 @@ class ChatRunner:
         if self._lost or control.running is None or control.interrupting:
             return None, None
         task = Task(history_version=control.history_version, attempt=control.running.attempt)
-        scope = self._scope = CancelScope[Outcome](patience=self._runtime.settings.grace + _UNWINDING)
+        scope: CancelScope[Outcome] = CancelScope(patience=self._runtime.settings.grace + _UNWINDING)
+        self._scope = scope
         if self._release is not None:
             scope.cancel(Cause.SHUTDOWN)
         attempt = self._attempt(loaded, scope)
