@@ -28,8 +28,9 @@ class ChatRow(Table, table=True):
 
     __tablename__ = "chats"
     __table_args__ = (
-        Index("ix_chats_listed", text("listed_at DESC"), "chat"),
-        Index("ix_chats_owner", "owner", text("listed_at DESC"), "chat"),
+        # Read backwards. New entries come at the end: at the front, pages would be split in halves and stay so.
+        Index("ix_chats_listed", "listed_at", text("chat DESC")),
+        Index("ix_chats_owner", "owner", "listed_at", text("chat DESC")),
         Index(
             "ix_chats_ready",
             "status",

@@ -92,8 +92,8 @@ def _chats() -> None:
     op.execute(f"INSERT INTO chats ({_KEPT}, listed_at) SELECT {_KEPT}, updated_at FROM chats_0001")
     op.drop_table("chats_0001")
     _note_attempts(op.get_bind())
-    op.create_index("ix_chats_listed", "chats", [text("listed_at DESC"), "chat"])
-    op.create_index("ix_chats_owner", "chats", ["owner", text("listed_at DESC"), "chat"])
+    op.create_index("ix_chats_listed", "chats", ["listed_at", text("chat DESC")])
+    op.create_index("ix_chats_owner", "chats", ["owner", "listed_at", text("chat DESC")])
     ready = "ready_at IS NOT NULL"
     _partial_index(
         "ix_chats_ready", "chats", ["status", "ready_at"], ready, postgres=f"{ready} AND status <> 'running'"
