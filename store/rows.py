@@ -35,7 +35,7 @@ EVENT_COLUMNS: Final = (
 
 WRITTEN_EVENT_COLUMNS: Final = (*EVENT_COLUMNS, "fingerprint")
 
-_SMALL_FACTS: Final = 80
+_SMALL_FACTS: Final = 40
 _SMALL_CONTENT: Final = 256
 """Bytes from which facts and control, and contents, are packed: smaller ones are not worth the time."""
 
