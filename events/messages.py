@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -82,13 +81,19 @@ class Step(_Record, frozen=True, kw_only=True):
     cost_micros: int | None = None
 
 
+_NAMES: Final[dict[str, str]] = {}
+_NAMES_KEPT: Final = 1024
+
+
 def share_names(step: Step) -> None:
     """Let a step that was just read use the texts that other steps have where it names its provider and its model.
 
     A process that holds many chats would keep each name once for each answer.
     """
-    force_setattr(step, "provider", sys.intern(step.provider))
-    force_setattr(step, "model", sys.intern(step.model))
+    if len(_NAMES) > _NAMES_KEPT:
+        _NAMES.clear()
+    force_setattr(step, "provider", _NAMES.setdefault(step.provider, step.provider))
+    force_setattr(step, "model", _NAMES.setdefault(step.model, step.model))
 
 
 class ContextMark(_Record, frozen=True, kw_only=True):
