@@ -22,9 +22,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from events.content import Absent, Content, Json
 from events.contentlist import SALT_BYTES, Item, born_erased, encode_items, item_hash, item_salt, moved, present
 from events.digest import chain_hashes
-from events.effects import EventBase
+from events.effects import Effects, EventBase
 from events.envelope import Envelope, Recorded, StoredEvent
 from events.errors import ContentUnavailable, InvalidValue, MalformedEvent, TooLarge
+from events.messages import share_names
 from events.paths import contents
 from events.upcasting import REGISTRY, Facts, Registry
 from events.values import DEFAULT_LIMITS, Limits, check_value
@@ -232,10 +233,16 @@ def _filled(
     try:
         tools.values = values
         if stored.envelope.schema == cls.schema:
-            return tools.decoder(cls).decode(stored.facts)
-        return msgspec.convert(_upcast(stored, registry), cls, dec_hook=tools.fill)
+            event = tools.decoder(cls).decode(stored.facts)
+        else:
+            event = msgspec.convert(_upcast(stored, registry), cls, dec_hook=tools.fill)
     finally:
         _give_back(registry, tools)
+    if isinstance(event, Effects):
+        for message in event.added:
+            if message.step is not None:
+                share_names(message.step)
+    return event
 
 
 def _upcast(stored: StoredEvent, registry: Registry) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, final
 
@@ -33,6 +34,7 @@ class Draft:
     """A copy of a state that may be changed. Without a transcript it keeps control alone.
 
     ``history_changed``, ``queue_changed`` and ``turn_opened`` say what the event under way did.
+    The reducer takes them back.
     """
 
     __slots__ = (
@@ -122,10 +124,19 @@ class Draft:
         if effects.removed_from is not None:
             self._remove_from(effects.removed_from)
         place = 0
+        entering: Iterable[Message] = effects.added
         if effects.answers:
-            place = self._enter_all(map(self._answer, effects.answers), version, place)
-        if effects.added:
-            place = self._enter_all(effects.added, version, place)
+            entering = chain(map(self._answer, effects.answers), effects.added)
+        for message in entering:
+            self.history_changed = True
+            identity = message_id(version, place)
+            place += 1
+            if advance(self.control.indexes, identity, message):
+                self.turn_opened = True
+            if self.loaded:
+                self._fresh.append(TranscriptMessage(identity, message, version))
+                if self.results or self.arguments:
+                    self._drop_answered(message)
         if effects.queued or effects.dequeued or effects.queue_order is not None or effects.promoted:
             self._apply_to_queue(effects, version, place)
 
@@ -209,21 +220,6 @@ class Draft:
         calls = self.control.indexes.open_calls
         place = find_call(calls, call)
         return ToolResultPart(call=call, is_error=place is not None and calls[place].result_error)
-
-    def _enter_all(self, messages: Iterable[Message], version: int, place: int) -> int:
-        """Let the messages of an event enter history, from its place ``place`` on; return the place after them."""
-        self.history_changed = True
-        indexes = self.control.indexes
-        for message in messages:
-            identity = message_id(version, place)
-            place += 1
-            if advance(indexes, identity, message):
-                self.turn_opened = True
-            if self.loaded:
-                self._fresh.append(TranscriptMessage(identity, message, version))
-                if self.results or self.arguments:
-                    self._drop_answered(message)
-        return place
 
     def _drop_answered(self, message: Message) -> None:
         for part in message.parts:

@@ -5,7 +5,7 @@ are positions in the log, so they are derived when an event is folded and never 
 and commands come from the caller.
 """
 
-from typing import NewType
+from typing import Final, NewType
 
 ChatId = NewType("ChatId", str)
 """A chat. Given by the caller or derived from (owner, command id)."""
@@ -23,14 +23,21 @@ CommandId = NewType("CommandId", str)
 """What makes a command idempotent within its chat."""
 
 
+_SHARED: Final = 2048
+_FIRST: Final = [MessageId(f"{version}.0") for version in range(_SHARED)]
+"""Ids of events' first messages: all chats have the same, so all share them."""
+
+
 def message_id(version: int, index: int) -> MessageId:
     """Return the id of the message at ``index`` of the event at ``version``."""
-    return f"{version}.{index}"  # type: ignore[return-value]  # without the call of the type: each fold asks for these
+    if index == 0 and 0 <= version < _SHARED:
+        return _FIRST[version]
+    return f"{version}.{index}"  # type: ignore[return-value]  # without the call of the type: each fold asks for many
 
 
 def call_key(message: MessageId, part: int) -> CallKey:
     """Return the identity of the tool call at position ``part`` of ``message``."""
-    return f"{message}.{part}"  # type: ignore[return-value]  # as above
+    return CallKey(f"{message}.{part}")
 
 
 def message_of(call: CallKey) -> MessageId:

@@ -42,6 +42,7 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
         indexes.last_interrupted = body.interrupted
         if role == "assistant":
             _take_assistant(indexes, message, body)
+            return False
     if role == "tool":
         _take_results(indexes, body)
     elif role == "user" and body.opens_turn:

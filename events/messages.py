@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from events.content import Content
 from events.ids import MessageId
@@ -78,6 +79,21 @@ class Step(_Record, frozen=True, kw_only=True):
     first_part_at: int | None = None
     ended_at: int | None = None
     cost_micros: int | None = None
+
+
+_NAMES: Final[dict[str, str]] = {}
+_NAMES_KEPT: Final = 1024
+
+
+def share_names(step: Step) -> None:
+    """Let a step that was just read use the texts that other steps have where it names its provider and its model.
+
+    A process that holds many chats would keep each name once for each answer.
+    """
+    if len(_NAMES) > _NAMES_KEPT:
+        _NAMES.clear()
+    force_setattr(step, "provider", _NAMES.setdefault(step.provider, step.provider))
+    force_setattr(step, "model", _NAMES.setdefault(step.model, step.model))
 
 
 class ContextMark(_Record, frozen=True, kw_only=True):

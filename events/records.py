@@ -5,7 +5,7 @@ All are facts but for the fields of type ``Content``.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -145,6 +145,21 @@ class Policy(_Record, frozen=True, kw_only=True):
     action_timeout_us: int = 300_000_000
     action_on_expiry: OnExpiry = "go_on"
     budget: Budget | None = None
+
+
+_POLICIES: Final[dict[str, Policy]] = {}
+_POLICIES_KEPT: Final = 256
+
+
+def share_policy(digest: str, policy: Policy) -> Policy:
+    """Return a policy that equals ``policy``: the one that other chats have where they recorded the same."""
+    known = _POLICIES.get(digest)
+    if known == policy and known is not None:
+        return known
+    if len(_POLICIES) >= _POLICIES_KEPT:
+        _POLICIES.clear()
+    _POLICIES[digest] = policy
+    return policy
 
 
 class Answer(_Record, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from events.indexes import mark_calls
 from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptReport, OpenAction, RetryState
+from events.records import AttemptReport, OpenAction, RetryState, share_policy
 from events.state import ChatState, initial_state
 
 # Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
@@ -57,15 +57,15 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
         kind = kinds[type(event)]
         if kind.whole_history and not draft.loaded:
             raise TranscriptMissing(event.trigger)
-        draft.history_changed = draft.queue_changed = draft.turn_opened = False
         if kind.effects:
-            apply(event, envelope.version)
+            apply(event, envelope.version)  # type: ignore[arg-type]  # its kind says that it is one
         if kind.special is not None:
             kind.special(draft, event, envelope)
-        changed = draft.history_changed
         if kind.gives:
             bare = False
+        changed = draft.history_changed
         if changed:
+            draft.history_changed = False
             history_version = envelope.version
             if not bare:
                 _clear_attempt(control)
@@ -98,8 +98,10 @@ def _settle(draft: Draft, kind: _Kind, envelope: Envelope) -> None:
     if kind.clears_retry:
         control.retry = control.not_before = None
     if draft.queue_changed:
+        draft.queue_changed = False
         control.queue_version = envelope.version
-    if draft.turn_opened and not kind.imports:
+    opened, draft.turn_opened = draft.turn_opened, False
+    if opened and not kind.imports:
         control.owed = True
         control.turns += 1
         control.compaction = "none"
@@ -283,7 +285,7 @@ def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
     draft.control.policy = event.digest
     if draft.loaded:
-        draft.own("policies")[event.digest] = event.policy
+        draft.own("policies")[event.digest] = share_policy(event.digest, event.policy)
 
 
 def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:

@@ -6,7 +6,8 @@ Structurally shared (``events.shared``), so old states stay valid and cost nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from types import MappingProxyType
+from typing import Any, Final, final
 
 from msgspec import Struct
 
@@ -16,6 +17,8 @@ from events.messages import Message, QueuedMessage
 from events.parts import ToolResultPart
 from events.records import Policy
 from events.shared import SharedSequence
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class TranscriptMessage(Struct, frozen=True, gc=False):
@@ -62,4 +65,4 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
 def empty_transcript() -> Transcript:
     """Return the transcript of a chat that does not exist yet."""
-    return Transcript(messages=Messages(), queued={}, results={}, arguments={}, policies={})
+    return Transcript(messages=Messages(), queued=_NOTHING, results=_NOTHING, arguments=_NOTHING, policies=_NOTHING)

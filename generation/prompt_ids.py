@@ -42,17 +42,22 @@ class CallIds:
     provider's cached prefix survives.
     """
 
+    __slots__ = ("_used",)
+
     def __init__(self) -> None:
-        self._used: set[str] = set()
+        self._used: set[str] | None = None
+        """The ids given; None where there are none: most of many chats that run have none."""
 
     def copy(self) -> CallIds:
         """Return another one that goes on from here by itself."""
         other = CallIds()
-        other._used = set(self._used)
+        other._used = set(self._used) if self._used else None
         return other
 
     def assign(self, key: CallKey, provider_call_id: str) -> str:
         """Return the id of the call ``key``, which its provider called ``provider_call_id``."""
+        if self._used is None:
+            self._used = set()
         chosen = provider_call_id
         if not _VALID.fullmatch(chosen) or chosen in self._used:
             chosen = "call_" + key.replace(".", "_")

@@ -354,6 +354,8 @@ class Worker:
 
     async def _run_one(self, chat: ChatId, runner: ChatRunner) -> None:
         loaded = None
+        warm = self._runtime.journal.warm
+        warm.hold(chat)
         try:
             loaded = await runner.run()
         except (StoreUnavailable, OutcomeUnknown) as error:
@@ -366,6 +368,7 @@ class Worker:
                 self._strays.suspects[chat] = None
             self._acquirer.wake.set()  # another chat may have its slot
         finally:
+            warm.let_go(chat)
             if self._roster.runners.get(chat) is runner:
                 del self._roster.runners[chat]
         self._segments.offer(loaded)

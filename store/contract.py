@@ -107,7 +107,10 @@ class RefusalNote(Struct, frozen=True, kw_only=True):
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """An event to append. ``fingerprint`` identifies the command's content; only the event at index 0 carries one."""
+    """An event to append.
+
+    ``fingerprint`` identifies the command's content; only the event at index 0 carries one. An empty one is none.
+    """
 
     stored: StoredEvent
     fingerprint: bytes | None = None

@@ -64,7 +64,7 @@ class _Chat:
             envelope = new.stored.envelope
             self.events.append(new.stored)
             if envelope.index == 0:
-                self.commands[envelope.command] = (envelope.version, new.fingerprint)
+                self.commands[envelope.command] = (envelope.version, new.fingerprint or None)
 
     def erase(self, version: int, content: bytes) -> StoredEvent:
         self.events[version - 1] = msgspec.structs.replace(self.events[version - 1], content=content)

@@ -49,7 +49,7 @@ LOAD: Final = (
     "FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = %(chat)s"
 )
 FIND_COMMAND: Final = """
-SELECT s.version, s.fingerprint,
+SELECT s.version, nullif(s.fingerprint, ''),
   coalesce(
     (SELECT n.version - 1 FROM chat_events n WHERE n.chat = s.chat AND n.version > s.version
       AND n.command <> s.command ORDER BY n.version LIMIT 1),

@@ -46,6 +46,6 @@ def command_found(chat: str, command: str) -> str:
     equally good, takes any of them, and with some of them would walk through a whole chat or through all chats.
     """
     return (
-        f"SELECT version, fingerprint FROM chat_events WHERE chat = {chat} AND command >= {command} "
-        f"AND command <= {command} AND command_index = 0 ORDER BY command LIMIT 1"
+        f"SELECT version, nullif(fingerprint, '') AS fingerprint FROM chat_events WHERE chat = {chat} "
+        f"AND command >= {command} AND command <= {command} AND command_index = 0 ORDER BY command LIMIT 1"
     )

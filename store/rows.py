@@ -7,16 +7,17 @@ its own way is left to it.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from events.envelope import Envelope, StoredEvent
+from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
 from store.packing import CannotUnpack, pack, unpack
 from store.rules import ready_at
+from store.shortening import LONG_KIND, LONG_STATUS, LONG_TYPE, SHORT_KIND, SHORT_STATUS, SHORT_TYPE
 
 HEADER_COLUMNS: Final = (
     "chat", "owner", "agent", "status", "interrupting", "archived", "queued", "version", "history_version",
@@ -35,7 +36,7 @@ EVENT_COLUMNS: Final = (
 
 WRITTEN_EVENT_COLUMNS: Final = (*EVENT_COLUMNS, "fingerprint")
 
-_SMALL_FACTS: Final = 80
+_SMALL_FACTS: Final = 40
 _SMALL_CONTENT: Final = 256
 """Bytes from which facts and control, and contents, are packed: smaller ones are not worth the time."""
 
@@ -145,19 +146,20 @@ def event_row(new: NewEvent) -> tuple[Any, ...]:
     stored, envelope = new.stored, new.stored.envelope
     return (
         envelope.version,
-        envelope.type,
+        SHORT_TYPE.get(envelope.type, envelope.type),
         envelope.schema,
         envelope.recorded_at,
-        envelope.actor.kind,
+        SHORT_KIND.get(envelope.actor.kind, envelope.actor.kind),
         envelope.actor.id,
-        envelope.source,
-        envelope.dest,
+        SHORT_STATUS.get(envelope.source, envelope.source),
+        SHORT_STATUS.get(envelope.dest, envelope.dest),
         envelope.command,
         envelope.index,
         pack(stored.facts, _SMALL_FACTS),
         stored.digest,
         content_value(stored.content),
-        new.fingerprint,
+        # Empty, not NULL: a row of PostgreSQL without any NULL is 8 bytes shorter.
+        new.fingerprint or b"",
     )
 
 
@@ -179,12 +181,12 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
     return StoredEvent(
         envelope=Envelope(
             version=row[0],
-            type=row[1],
+            type=LONG_TYPE.get(row[1], row[1]),
             schema=row[2],
             recorded_at=row[3],
             actor=_actor(row[4], row[5]),
-            source=row[6],
-            dest=row[7],
+            source=cast(SourceStatus, LONG_STATUS.get(row[6], row[6])),
+            dest=cast(Status, LONG_STATUS.get(row[7], row[7])),
             command=row[8],
             index=row[9],
         ),
@@ -195,8 +197,8 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
 
 
 @lru_cache(maxsize=1024)
-def _actor(kind: ActorKind, actor: str | None) -> Actor:
-    return Actor(kind=kind, id=actor)
+def _actor(kind: str, actor: str | None) -> Actor:
+    return Actor(kind=cast(ActorKind, LONG_KIND.get(kind, kind)), id=actor)
 
 
 def content_value(content: bytes) -> bytes:

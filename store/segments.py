@@ -24,9 +24,9 @@ from events.content import Absent, Content, size_of
 from events.control import Control
 from events.digest import GENESIS
 from events.ids import CallKey, ChatId, MessageId
-from events.messages import QueuedMessage
+from events.messages import QueuedMessage, share_names
 from events.parts import ToolResultPart
-from events.records import Policy
+from events.records import Policy, share_policy
 from events.state import ChatState
 from events.transcript import Messages, Transcript, TranscriptMessage
 from store.contract import Segment
@@ -259,6 +259,9 @@ def read_messages(opened: OpenedSegment, blobs: Mapping[str, bytes]) -> list[Tra
         _give_back(tools)
     if len(messages) != opened.segment.count:
         raise UnfitSegment(f"it has {len(messages)} messages instead of {opened.segment.count}")
+    for item in messages:
+        if item.message.step is not None:
+            share_names(item.message.step)
     return messages
 
 
@@ -288,7 +291,7 @@ def read_state(opened: OpenedSegment, messages: list[TranscriptMessage], blobs: 
         queued=rest.queued,
         results=rest.results,
         arguments=rest.arguments,
-        policies=rest.policies,
+        policies={digest: share_policy(digest, policy) for digest, policy in rest.policies.items()},
         title=rest.title,
         hint=rest.hint,
     )

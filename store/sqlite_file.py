@@ -19,7 +19,10 @@ commit that moves them took 13 ms in place of 8.
 """
 
 _CACHE: Final = 16_000
-"""Kilobytes of pages that a connection keeps: the ends of all chats that are written to fit."""
+"""Kilobytes of pages that the writing connection keeps: the ends of all chats that are written to fit."""
+
+_READING_CACHE: Final = 1_000
+"""Kilobytes of pages that the reading connection keeps: a chat is read once, from what the system has cached."""
 
 
 class Place:
@@ -73,7 +76,7 @@ def open_for_writing(settings: SqliteUrl, set_up: Callable[[], None]) -> sqlite3
 
 def open_for_reading(settings: SqliteUrl) -> sqlite3.Connection:
     """Open the connection that reads."""
-    connection = _connect(settings)
+    connection = _connect(settings, _READING_CACHE)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -94,9 +97,9 @@ def _enter_wal(connection: sqlite3.Connection, patience: float) -> None:
             return
 
 
-def _connect(settings: SqliteUrl) -> sqlite3.Connection:
+def _connect(settings: SqliteUrl, cache: int = _CACHE) -> sqlite3.Connection:
     connection = sqlite3.connect(settings.path, timeout=settings.busy_timeout, isolation_level=None)
     connection.execute(f"PRAGMA synchronous = {settings.synchronous}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
-    connection.execute(f"PRAGMA cache_size = {-_CACHE}")
+    connection.execute(f"PRAGMA cache_size = {-cache}")
     return connection

@@ -39,7 +39,9 @@ _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
 
 LOAD: Final = f"SELECT {_HEADER}, w.expires_at FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = ?"
-FIND_START: Final = "SELECT version, fingerprint FROM chat_events WHERE chat = ? AND command = ? AND command_index = 0"
+FIND_START: Final = (
+    "SELECT version, nullif(fingerprint, x'') FROM chat_events WHERE chat = ? AND command = ? AND command_index = 0"
+)
 PARTIALS: Final = """
 SELECT p.chat, c.epoch, p.history_version, p.attempt, p.n, p.data
 FROM chat_partials p CROSS JOIN chats c ON c.chat = p.chat WHERE p.chat = ?

@@ -6,7 +6,18 @@ chat runs. Times are integer microseconds UTC, payloads are bytes. Text is order
 Rows refer to chats without foreign keys: an append would pay for each, and a chat is deleted whole by one statement.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, LargeBinary, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Text,
+    text,
+)
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
@@ -28,8 +39,9 @@ class ChatRow(Table, table=True):
 
     __tablename__ = "chats"
     __table_args__ = (
-        Index("ix_chats_listed", text("listed_at DESC"), "chat"),
-        Index("ix_chats_owner", "owner", text("listed_at DESC"), "chat"),
+        # Read backwards. New entries come at the end: at the front, pages would be split in halves and stay so.
+        Index("ix_chats_listed", "listed_at", text("chat DESC")),
+        Index("ix_chats_owner", "owner", "listed_at", text("chat DESC")),
         Index(
             "ix_chats_ready",
             "status",
@@ -91,10 +103,14 @@ class ChatRow(Table, table=True):
 
 
 class EventRow(Table, table=True):
-    """One event as it is hashed. ``tx`` and ``position`` order the global feed of all chats."""
+    """One event as it is hashed. ``tx`` and ``position`` order the global feed of all chats.
+
+    Numbers stand first: PostgreSQL would fill up what comes before each, 12 bytes in every row.
+    """
 
     __tablename__ = "chat_events"
     __table_args__ = (
+        PrimaryKeyConstraint("chat", "version"),
         Index(
             "ix_chat_events_command",
             "chat",
@@ -114,23 +130,23 @@ class EventRow(Table, table=True):
         ),
     )
 
-    chat: str = Field(sa_column=Column(identifier(), primary_key=True))
     version: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    type: str = Field(sa_column=Column(Text, nullable=False))
-    schema_number: int = Field(sa_column=Column(Integer, nullable=False))
     recorded_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    tx: int = Field(sa_column=Column(transaction(), nullable=False))
+    position: int = Field(sa_column=Column(BigInteger, Identity(), nullable=False))
+    schema_number: int = Field(sa_column=Column(Integer, nullable=False))
+    command_index: int = Field(sa_column=Column(Integer, nullable=False))
+    chat: str = Field(sa_column=Column(identifier(), primary_key=True))
+    type: str = Field(sa_column=Column(Text, nullable=False))
     actor_kind: str = Field(sa_column=Column(Text, nullable=False))
     actor_id: str | None = Field(sa_column=Column(Text))
     source: str = Field(sa_column=Column(Text, nullable=False))
     dest: str = Field(sa_column=Column(Text, nullable=False))
     command: str = Field(sa_column=Column(identifier(), nullable=False))
-    command_index: int = Field(sa_column=Column(Integer, nullable=False))
     facts: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     content: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     digest: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     fingerprint: bytes | None = Field(sa_column=Column(LargeBinary))
-    tx: int = Field(sa_column=Column(transaction(), nullable=False))
-    position: int = Field(sa_column=Column(BigInteger, Identity(), nullable=False))
 
 
 class SegmentRow(Table, table=True):

@@ -1,14 +1,15 @@
 """Warm chats: what this process knows of chats that it had to do with lately, so that the next turn reads little.
 
 A cache: what is in it may be behind the log, and whoever uses it sees to that (``store.append``). Bounded by bytes, so
-a process does not grow with the chats that it once served; those that were not used for longest go first.
+a process does not grow with the chats that it once served; those that were not used for longest go first. A chat that
+is run here is in memory anyway, so it stays and is not counted: to let it go would spare nothing and have it read anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final, final
 
 from events.content import Content
@@ -21,10 +22,12 @@ from store.rules import is_settled
 WARM_BYTES: Final = 64 << 20
 """Bytes of warm chats where nothing else is said."""
 
-_PER_CHAT: Final = 6_000
-_PER_MESSAGE: Final = 1_200
-_PER_PART: Final = 600
-"""Bytes of what surrounds the texts: control and maps; a message here, in the prompt, and as a request has it."""
+_PER_CHAT: Final = 4_000
+_PER_MESSAGE: Final = 300
+_PER_STEP: Final = 300
+_PER_PART: Final = 250
+"""Bytes of what surrounds the texts: control and maps; a message here and in the prompt; what is known of its step; a
+part in both. As measured: ``tests/store/test_warm.py`` holds the sum against what is allocated."""
 
 
 @final
@@ -56,7 +59,7 @@ class _Entry:
 
 def size_of_message(message: Message) -> int:
     """Return about how many bytes of memory a message takes, its converted form included."""
-    size = _PER_MESSAGE
+    size = _PER_MESSAGE if message.step is None else _PER_MESSAGE + _PER_STEP
     for part in message.parts:
         size += _PER_PART
         for name in part.__struct_fields__:
@@ -83,30 +86,53 @@ class WarmChats:
     """The chats of one process that are warm.
 
     Args:
-        limit: Bytes that they may take together, as far as these can be estimated. 0: none is kept.
+        limit: Bytes that those may take together that are not held, as far as these can be estimated. 0: none is kept
+            but those that are held.
     """
 
     def __init__(self, limit: int = WARM_BYTES) -> None:
         self._limit = limit
         self._entries: OrderedDict[ChatId, _Entry] = OrderedDict()
+        self._held: dict[ChatId, _Entry | None] = {}
+        self._holders: Counter[ChatId] = Counter()
         self._size = 0
         self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat]]] = {}
 
     @property
     def size(self) -> int:
-        """Estimated bytes of all."""
+        """Estimated bytes of all that are not held."""
         return self._size
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._entries)
+        return len(self._entries) + sum(entry is not None for entry in self._held.values())
+
+    def hold(self, chat: ChatId) -> None:
+        """Keep a chat whatever its size, and do not count it, until it is let go as often as it was held."""
+        self._holders[chat] += 1
+        if chat not in self._held:
+            entry = self._held[chat] = self._entries.pop(chat, None)
+            self._size -= entry.size if entry is not None else 0
+
+    def let_go(self, chat: ChatId) -> None:
+        """Count a chat as one of those that may go, unless another one holds it too."""
+        self._holders[chat] -= 1
+        if self._holders[chat] > 0:
+            return
+        del self._holders[chat]
+        entry = self._held.pop(chat, None)
+        if entry is not None:
+            self._entries[chat] = entry
+            self._size += entry.size
+            self._evict()
 
     def get(self, chat: ChatId) -> LoadedChat | None:
         """Return the chat as it was known last, with its transcript, or None."""
-        entry = self._entries.get(chat)
+        entry = self._find(chat)
         if entry is None:
             return None
-        self._entries.move_to_end(chat)
+        if chat in self._entries:
+            self._entries.move_to_end(chat)
         return entry.loaded
 
     def put(self, loaded: LoadedChat) -> None:
@@ -118,11 +144,15 @@ class WarmChats:
             for waiting in self._waiting.pop(chat):
                 if not waiting.done():
                     waiting.set_result(loaded)
-        entry = self._entries.get(chat)
+        entry = self._find(chat)
+        if entry is not None and entry.loaded.header.version > loaded.header.version:
+            return
+        if chat in self._held:
+            entry = self._held[chat] = entry or _Entry(loaded)
+            entry.update(loaded)
+            return
         if entry is None:
             entry = self._entries[chat] = _Entry(loaded)
-        elif entry.loaded.header.version > loaded.header.version:
-            return
         else:
             self._size -= entry.size
             self._entries.move_to_end(chat)
@@ -146,20 +176,25 @@ class WarmChats:
 
     def drop(self, chat: ChatId) -> None:
         """Forget a chat."""
+        if chat in self._held:
+            self._held[chat] = None
         entry = self._entries.pop(chat, None)
         if entry is not None:
             self._size -= entry.size
 
     def beside(self, chat: ChatId) -> object:
         """Return what was kept beside a chat; None where there is nothing, or its history is another one since."""
-        entry = self._entries.get(chat)
+        entry = self._find(chat)
         return entry.beside if entry is not None else None
 
     def keep_beside(self, chat: ChatId, thing: object) -> None:
         """Keep something that was made of a chat's transcript as long as the chat is warm."""
-        entry = self._entries.get(chat)
+        entry = self._find(chat)
         if entry is not None:
             entry.beside = thing
+
+    def _find(self, chat: ChatId) -> _Entry | None:
+        return self._entries.get(chat) or self._held.get(chat)
 
     def _evict(self) -> None:
         while self._size > self._limit and self._entries:

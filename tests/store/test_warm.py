@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,9 +13,10 @@ from chatstate import commands as c
 from chatstate.errors import TransitionNotAllowed
 from events.content import Content
 from events.ids import ChatId, CommandId, message_id
-from events.messages import Message
+from events.messages import Message, Step, Usage
 from events.parts import TextPart
 from events.records import Actor
+from generation.prompt import Prompt
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
 from store.memory import MemoryStore
 from store.warm import WarmChats, size_of_message
@@ -138,7 +141,7 @@ async def test_erased_content_is_not_kept_warm(store: CountingStore) -> None:
 
 async def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     async with CountingStore(MemoryStore()) as store:
-        limit = 10 * (size_of_message(message(1000)) + 6_000)
+        limit = 10 * (size_of_message(message(1000)) + 4_000)
         journal = journal_on(store, limit)
         for number in range(50):
             identity = CommandIdentity(command=CommandId("c"), actor=Actor(kind="user"))
@@ -160,3 +163,66 @@ async def test_none_is_kept_where_nothing_may_be(store: CountingStore) -> None:
     await give(journal, "c2", b.send())
     assert counts(store) == (1, 0, 1)
     assert (len(journal.warm), journal.warm.size) == (0, 0)
+
+
+async def test_the_estimate_is_near_what_is_allocated() -> None:
+    async with MemoryStore() as store:
+        writer = Journal(store, lambda: bytes(16), warm=WarmChats(0))
+        chats = [ChatId(f"chat-{number}") for number in range(8)]
+        for chat in chats:
+            identity = CommandIdentity(command=CommandId("c"), actor=Actor(kind="user"))
+            await writer.execute(chat, doing(b.create(*(talk(number) for number in range(200)))), identity)
+        reader = Journal(store, lambda: bytes(16))
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for chat in chats:
+                loaded = await reader.load(chat, transcript=True)
+                assert loaded is not None
+                prompt = Prompt()
+                prompt.build(loaded.state.messages)
+                reader.warm.keep_beside(chat, prompt)
+                del loaded, prompt
+            gc.collect()
+            allocated, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert len(reader.warm) == len(chats)
+    assert allocated <= reader.warm.size <= 1.3 * allocated
+
+
+def talk(number: int) -> Message:
+    """Return a message of a long talk: users' and answers in turn, 500 characters each."""
+    part = TextPart(text=Content(f"{number:04}" * 125))
+    if number % 2:
+        step = Step(
+            provider="some", model="one", usage=Usage(input=1000, output=300), started_at=1 << 50, ended_at=1 << 50
+        )
+        return Message(role="assistant", parts=(part,), step=step)
+    return Message(role="user", parts=(part,))
+
+
+async def test_a_chat_that_is_held_stays_and_does_not_count(store: CountingStore) -> None:
+    journal = journal_on(store, 1)
+    journal.warm.hold(CHAT)
+    journal.warm.hold(CHAT)
+    await give(journal, "c1", b.create(message(1000)))
+    assert (len(journal.warm), journal.warm.size) == (1, 0)
+    journal.warm.let_go(CHAT)
+    assert journal.warm.get(CHAT) is not None
+    journal.warm.let_go(CHAT)
+    assert (len(journal.warm), journal.warm.size) == (0, 0)
+
+
+async def test_a_chat_that_is_held_again_is_counted_once(store: CountingStore) -> None:
+    journal = journal_on(store)
+    await give(journal, "c1", b.create(message(1000)))
+    size = journal.warm.size
+    journal.warm.keep_beside(CHAT, "beside")
+    journal.warm.hold(CHAT)
+    assert (journal.warm.size, journal.warm.beside(CHAT)) == (0, "beside")
+    journal.warm.drop(CHAT)
+    assert journal.warm.get(CHAT) is None
+    await journal.load(CHAT, transcript=True)
+    journal.warm.let_go(CHAT)
+    assert (len(journal.warm), journal.warm.size) == (1, size)

@@ -5,10 +5,21 @@ from collections.abc import Iterator
 import msgspec
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Integer, LargeBinary, PrimaryKeyConstraint, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Identity,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Text,
+    text,
+)
 
 from events.contentlist import content_blobs
-from store.types import identifier
+from store.types import identifier, transaction
 
 revision = "0002"
 down_revision = "0001"
@@ -20,14 +31,17 @@ _KEPT = (
     "ready_at, due_at, epoch, status, interrupting, queued, queue_version, version, history_version, updated_at, "
     "control, digest"
 )
+_KEPT_EVENT = (
+    "version, recorded_at, tx, position, schema_number, command_index, chat, type, actor_kind, actor_id, source, dest, "
+    "command, facts, content, digest, fingerprint"
+)
 _PAGE = 1000
 
 
 def upgrade() -> None:
-    """Make the header table anew, change the indexes of events, and note which chats use which blobs."""
+    """Make the tables of headers and of events anew, and note which chats use which blobs."""
     _chats()
-    op.drop_index("ix_chat_events_feed", "chat_events")
-    _partial_index("ix_chat_events_feed", "chat_events", ["tx", "position"], "command_index = 0", unique=True)
+    _events()
     _segments()
     op.create_table(
         "blob_uses",
@@ -92,8 +106,8 @@ def _chats() -> None:
     op.execute(f"INSERT INTO chats ({_KEPT}, listed_at) SELECT {_KEPT}, updated_at FROM chats_0001")
     op.drop_table("chats_0001")
     _note_attempts(op.get_bind())
-    op.create_index("ix_chats_listed", "chats", [text("listed_at DESC"), "chat"])
-    op.create_index("ix_chats_owner", "chats", ["owner", text("listed_at DESC"), "chat"])
+    op.create_index("ix_chats_listed", "chats", ["listed_at", text("chat DESC")])
+    op.create_index("ix_chats_owner", "chats", ["owner", "listed_at", text("chat DESC")])
     ready = "ready_at IS NOT NULL"
     _partial_index(
         "ix_chats_ready", "chats", ["status", "ready_at"], ready, postgres=f"{ready} AND status <> 'running'"
@@ -102,6 +116,47 @@ def _chats() -> None:
     _partial_index("ix_chats_ready_owner", "chats", by_owner, ready, postgres=f"{ready} AND status = 'pending'")
     _partial_index("ix_chats_holder", "chats", ["holder"], "holder IS NOT NULL AND ready_at IS NOT NULL")
     _partial_index("ix_chats_parent", "chats", ["parent"], "parent IS NOT NULL")
+
+
+def _events() -> None:
+    connection = op.get_bind()
+    on_postgres = connection.dialect.name == "postgresql"
+    # Copied, as above. What the sequence gave is never given again, also where no row tells of it any more.
+    given = (
+        connection.execute(text("SELECT last_value, is_called FROM chat_events_position_seq")) if on_postgres else None
+    )
+    last = given.one() if given is not None else None
+    op.execute("CREATE TABLE events_0001 AS SELECT * FROM chat_events")
+    op.drop_table("chat_events")
+    op.create_table(
+        "chat_events",
+        Column("version", BigInteger, nullable=False),
+        Column("recorded_at", BigInteger, nullable=False),
+        Column("tx", transaction(), nullable=False),
+        Column("position", BigInteger, Identity(), nullable=False),
+        Column("schema_number", Integer, nullable=False),
+        Column("command_index", Integer, nullable=False),
+        Column("chat", identifier(), nullable=False),
+        Column("type", Text, nullable=False),
+        Column("actor_kind", Text, nullable=False),
+        Column("actor_id", Text),
+        Column("source", Text, nullable=False),
+        Column("dest", Text, nullable=False),
+        Column("command", identifier(), nullable=False),
+        Column("facts", LargeBinary, nullable=False),
+        Column("content", LargeBinary, nullable=False),
+        Column("digest", LargeBinary, nullable=False),
+        Column("fingerprint", LargeBinary),
+        PrimaryKeyConstraint("chat", "version"),
+    )
+    op.execute(f"INSERT INTO chat_events ({_KEPT_EVENT}) SELECT {_KEPT_EVENT} FROM events_0001 ORDER BY tx, position")
+    op.drop_table("events_0001")
+    if last is not None:
+        connection.execute(
+            text("SELECT setval('chat_events_position_seq', :value, :called)"), {"value": last[0], "called": last[1]}
+        )
+    _partial_index("ix_chat_events_command", "chat_events", ["chat", "command"], "command_index = 0", unique=True)
+    _partial_index("ix_chat_events_feed", "chat_events", ["tx", "position"], "command_index = 0", unique=True)
 
 
 def _segments() -> None:
