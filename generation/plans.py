@@ -73,7 +73,7 @@ class Hold:
     worker: WorkerId
     actor: Actor
     epoch: int
-    policy_for: Callable[[Control], Held | None]
+    policy_for: Callable[[Control, int], Held | None]
     stop: Callable[[], ReleaseReason | None]
     lost: Callable[[], bool] = lambda: False
     ready: Callable[[Control], bool] = lambda _: True
@@ -161,7 +161,7 @@ def _may_start(run: PlanRun, hold: Hold, left: Leftover) -> bool:
     """Let the chat go or fail it where it must not go on; else see that its policy is recorded."""
     control = run.state.control
     fence = _fence(control)
-    held = hold.policy_for(control)
+    held = hold.policy_for(control, run.level)
     reason = hold.stop() if held is not None else "agent_not_here"
     if reason is not None or held is None:
         run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=left.report), hold.actor)
@@ -175,7 +175,7 @@ def _may_start(run: PlanRun, hold: Hold, left: Leftover) -> bool:
 
 
 def _carry_out(run: PlanRun, hold: Hold, left: Leftover) -> None:
-    held = hold.policy_for(run.state.control)
+    held = hold.policy_for(run.state.control, run.level)
     if held is None:  # pragma: no cover - _may_start has just seen it
         return
     decision = decide_generation_action(run.state, held.policy)

@@ -38,7 +38,7 @@ def make_next_release(folder: Path) -> Path:
     text = _MIGRATION.format(before=before)
     (folder / "store/migrations/versions/9999_what_tomorrow_adds.py").write_text(text, encoding="utf-8")
     _replace(folder / "store/schema.py", f'"{before}")', f'"{before}", "9999")')
-    _replace(folder / "store/schema.py", "READER_LEVEL: Final = 1", "READER_LEVEL: Final = 2")
+    _replace(folder / "store/schema.py", "READER_LEVEL: Final = RECONCILE", "READER_LEVEL: Final = RECONCILE + 1")
     _replace(folder / "chatfold/__init__.py", f'__version__ = "{__version__}"', f'__version__ = "{RELEASE}"')
     return folder
 
