@@ -113,7 +113,7 @@ class Commanding:
                 or claim is None
                 or run.newer
                 or not owed_here
-                or self.runtime.policy_for(control) is None
+                or self.runtime.policy_for(control, run.level) is None
             ):
                 return
             if worker.may_take(chat):

@@ -20,6 +20,7 @@ from store.building import build_segments
 from store.contract import Header, Store
 from store.errors import MalformedRow, StoreError, StoreUnavailable
 from store.heading import header_of
+from store.schema import level_of_new_chat
 
 _TRIES: Final = 10
 """Times that a chat is looked at anew because it went on meanwhile."""
@@ -164,7 +165,7 @@ def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int)
         chat=chat,
         title=text,
         foreign=not at_rest if before is None else before.foreign,
-        reader_level=level if before is None else before.reader_level,
+        reader_level=max(before.reader_level, log.level) if before is not None else level_of_new_chat(level, log.level),
         listed_at=min(before.listed_at, control.updated_at) if before is not None and runs_on else None,
     )
 

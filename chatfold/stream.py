@@ -168,9 +168,11 @@ class ChatStream:
     def _enter(self, control: Control) -> None:
         """Watch the attempt under way, from the part after the last one seen."""
         running = control.running
-        if running is None or (self._waker is not None and not self._waker.done()):
+        if running is None:
             return
         live = EpisodeKey(self._chat, control.history_version, running.attempt)
+        if live == self._seen and self._waker is not None and not self._waker.done():
+            return
         if live != self._seen:
             self._seen, self._seq = live, 0
         self._leave()
@@ -180,6 +182,9 @@ class ChatStream:
         with self._parts.subscribe(live, after=self._seq) as parts, suppress(SubscriberTooSlow):
             async for _ in parts:
                 self._wake.set()
+            # Held until the event that ends the attempt was shown: only with its parts at hand can be told whether they
+            # are what it commits, however long it takes to come.
+            await asyncio.Event().wait()
 
     def _leave(self) -> None:
         if self._waker is not None:

@@ -21,12 +21,14 @@ from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
 from events.errors import LogFileError
 from events.ids import ChatId
+from events.levels import level_of_all
 from events.logfile import LogFile, birth, header_of, read_log, write_log
 from events.reducer import fold
 from store.contract import NewEvent, Store
 from store.errors import ChatExists
 from store.heading import header_of as row_of
 from store.loading import PAGE
+from store.schema import level_of_new_chat
 
 
 class LoadedLog(Struct, frozen=True, kw_only=True):
@@ -136,10 +138,12 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
         raise LogFileError(name, 1, "the log has no events, so there is no chat to import")
     chat = checked_new_chat(log.header.chat, "$.log.chat") if as_id is None else checked_new_chat(as_id, "$.as_id")
     digest = verify_chain(log.events, log.blobs)
-    state = fold(decode_log(log))
+    recorded = decode_log(log)
+    state = fold(recorded)
     title = state.need_transcript("import").title
     readable = title.text if title is not None and title.available else None
-    header = row_of(state, digest, chat=chat, title=readable, foreign=True, reader_level=store.write_level)
+    level = level_of_new_chat(store.write_level, level_of_all(recorded))
+    header = row_of(state, digest, chat=chat, title=readable, foreign=True, reader_level=level)
     packed = {key: value for key, value in log.blobs.items() if hashlib.sha256(value).hexdigest() == key}
     referred = referred_blobs(log.events)
     here = await store.get_blobs([key for key in referred if key not in packed])

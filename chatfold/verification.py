@@ -23,6 +23,7 @@ from events.digest import GENESIS, ChainCheck
 from events.envelope import StoredEvent
 from events.errors import ContentUnavailable, DigestMismatch, EventsError, MalformedEvent
 from events.ids import ChatId
+from events.levels import FIRST, level_of
 from events.state import ChatState, initial_state
 from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
@@ -73,6 +74,7 @@ class LogCheck:
         digest: That of the last one, as it is stored.
         state: What they fold to; None from where they do not.
         found: What is wrong.
+        level: The lowest level of releases that can read all of it, as far as it can be read.
         missing: Large contents that are not in the store, as findings.
     """
 
@@ -82,6 +84,7 @@ class LogCheck:
         self.state: ChatState | None = initial_state()
         self.found: list[Finding] = []
         self.missing: list[Finding] = []
+        self.level = FIRST
         self._name = name
         self._chain: ChainCheck | None = ChainCheck()
         self._auditor: Auditor | None = Auditor()
@@ -104,6 +107,7 @@ class LogCheck:
             self._auditor = self.state = None
             self.add("form", self.version, str(error))
             return
+        self.level = max(self.level, level_of(recorded.event))
         self._audit(self._auditor, self._auditor.take(recorded))
 
     def end(self) -> None:
@@ -283,6 +287,8 @@ def _header_problems(header: Header, log: LogCheck) -> Iterator[str]:
         yield f"the header's digest {header.digest.hex()} is not that of the last event"
     if log.state is None:
         return
+    if header.reader_level < log.level:
+        yield f"the header says that releases of level {header.reader_level} can read the log, it needs {log.level}"
     title = log.state.need_transcript("verify").title
     readable = title is None or title.available
     text = title.text if title is not None and title.available else None

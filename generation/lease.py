@@ -1,5 +1,8 @@
 """The lease of a worker: taken under a new id, renewed while its row is fresh and the loop turns, and never revived.
 
+Lost is what this process takes for lost, by the store's answer or by its own clock: whichever says so first, and though
+the store may have renewed the row meanwhile. An id is never used again after its runners were told to stop.
+
 Owns the heartbeat, the id that changes with each lease, and who else is alive. What becomes of chats when the lease is
 lost is the worker's matter: it is told at once.
 """
@@ -89,8 +92,9 @@ class Lease:
         if self.watch is not None and not self.watch.turning:
             _log.warning("heartbeat_withheld", worker=self._runtime.worker)
             return False
-        if not await self._renew():
-            self.lose()
+        if self._lost or not await self._renew():
+            if not self._lost:
+                self.lose()
             await self.take()
         return True
 
@@ -123,7 +127,7 @@ class Lease:
         await self._runtime.journal.store.forget_worker(self._runtime.worker)
 
     async def _renew(self, *, start: bool = False) -> bool:
-        """Ask for the lease; whether it is in force is also known here, in case that the store cannot be asked."""
+        """Ask for the lease; returns whether it is in force: also this process must not have given it up meanwhile."""
         runtime, lease = self._runtime, self._runtime.settings.lease
         asked = runtime.boot()
         reach("heartbeat.asked")
@@ -132,11 +136,16 @@ class Lease:
         )
         reach("heartbeat.answered")
         self._set_clock(beat.now)
-        if beat.renewed:
-            runtime.lease_until = asked + lease
-            self._lost = False
-            await self._meet(beat.peers)
-        return beat.renewed
+        if not start:
+            # It may have ended by this process's clock while the answer was on its way. Then the runners were told, and
+            # what they left under this id is nobody's: the row that was renewed is left to age out.
+            self.check()
+        if not beat.renewed or (self._lost and not start):
+            return False
+        runtime.lease_until = asked + lease
+        self._lost = False
+        await self._meet(beat.peers)
+        return True
 
     async def _meet(self, alive: tuple[WorkerId, ...]) -> None:
         """Note who is alive; what a worker says of itself is read when a new one is among them."""

@@ -73,7 +73,7 @@ class Hold:
     worker: WorkerId
     actor: Actor
     epoch: int
-    policy_for: Callable[[Control], Held | None]
+    policy_for: Callable[[Control, int], Held | None]
     stop: Callable[[], ReleaseReason | None]
     lost: Callable[[], bool] = lambda: False
     ready: Callable[[Control], bool] = lambda _: True
@@ -166,7 +166,7 @@ def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, left: Leftov
 def _may_start(run: PlanRun, hold: Hold, fence: c.Fence, left: Leftover) -> Held | None:
     """Let the chat go or fail it where it must not go on; else see that its policy is recorded, and return it."""
     control = run.state.control
-    held = hold.policy_for(control)
+    held = hold.policy_for(control, run.level)
     reason = hold.stop() if held is not None else "agent_not_here"
     if reason is not None or held is None:
         run.do(c.Release(fence=fence, reason=reason or "agent_not_here", report=left.report), hold.actor)

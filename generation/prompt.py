@@ -15,7 +15,6 @@ take (foreign reasoning, unknown file types) it leaves out itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import final
 
 from msgspec import Struct
@@ -28,6 +27,7 @@ from events.transcript import Messages, TranscriptMessage
 from generation.digest import digest_of
 from generation.digests import MessagesDigest, OptionsDigest
 from generation.prompt_ids import CallIds
+from generation.prompt_kept import PromptMessages, Window
 from generation.prompt_messages import SystemTexts, answered, convert
 from generation.prompt_texts import GO_ON
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText
@@ -37,7 +37,7 @@ class BuiltPrompt(Struct, frozen=True, kw_only=True):
     """A prompt: the texts of the chat's system messages, the messages, and the digest of these."""
 
     system: tuple[str, ...]
-    messages: Sequence[PromptMessage]
+    messages: PromptMessages
     digest: str
 
 
@@ -57,6 +57,7 @@ class Prompt:
         "_seen",
         "_summary",
         "_system",
+        "_window",
     )
 
     def __init__(self) -> None:
@@ -78,6 +79,7 @@ class Prompt:
     def _open_window(self, shown: list[TranscriptMessage]) -> None:
         """Begin the conversation anew, with ``shown``."""
         self._converted: SharedSequence[PromptMessage] = SharedSequence()
+        self._window = Window()
         self._digest = MessagesDigest()
         self._ids = CallIds()
         self._results: dict[CallKey, ToolResultPart] = {}
@@ -98,7 +100,7 @@ class Prompt:
             more.append(_user(instruction))
         elif (last := more[-1] if more else self._last()) is not None and last.role == "assistant":
             more.append(_user(GO_ON))
-        whole = SharedSequence([*self._converted, *more]) if more else self._converted
+        whole = PromptMessages(self._converted, more, self._window)
         return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

@@ -18,7 +18,7 @@ from generation.errors import UnknownModel
 from generation.flushing import Flusher
 from generation.parts import PartBuffer
 from generation.plans import Held
-from generation.policy import policy_digest, policy_of
+from generation.policy import policy_digest, policy_of, readable_at
 from generation.prompt_types import ToolSpec
 from generation.providers.contract import Provider
 from generation.tools.registry import ToolSet
@@ -104,7 +104,7 @@ class Runtime:
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
     flusher: Flusher = field(init=False)
-    _policies: dict[tuple[str, str | None, str | None], Held] = field(default_factory=dict)
+    _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
     _actor: Actor | None = None
 
@@ -116,16 +116,21 @@ class Runtime:
         """Whether the lease is in force as far as this process can know."""
         return self.boot() < self.lease_until
 
-    def policy_for(self, control: Control) -> Held | None:
-        """Return the policy under which this worker decides for the chat; None where its agent is not here."""
+    def policy_for(self, control: Control, level: int) -> Held | None:
+        """Return the policy under which this worker decides for the chat; None where its agent is not here.
+
+        Args:
+            control: The chat's.
+            level: Its release level: what releases of that level cannot read is left out.
+        """
         agent = self.agents.get(control.agent)
         if agent is None:
             return None
-        key = (control.agent, control.model, control.effort)
+        key = (control.agent, control.model, control.effort, min(level, READER_LEVEL))
         held = self._policies.get(key)
         revision = agent.context.revision if agent.context is not None else None
         if held is None or held.policy.context_revision != revision:
-            held = self._policies[key] = _held(agent, control)
+            held = self._policies[key] = _held(agent, control, level)
         return held
 
     def declared(self, agent: Agent) -> Declared:
@@ -166,10 +171,11 @@ class Runtime:
         return actor
 
 
-def _held(agent: Agent, control: Control) -> Held:
+def _held(agent: Agent, control: Control, level: int) -> Held:
     try:
         policy = policy_of(agent, model=control.model, effort=control.effort)
     except UnknownModel:
         # The chat chose a model that no reference names: the policy has none, and rule D0 says so to the user.
         policy = Policy(agent=agent.name, revision=agent.revision, model=None)
+    policy = readable_at(policy, level)
     return Held(policy=policy, digest=policy_digest(policy))

@@ -204,11 +204,14 @@ class Worker:
     def adopt(self, loaded: LoadedChat) -> None:
         """Run a chat that this worker holds already; does nothing for one that it does not hold or runs.
 
+        Nor under a lease that has ended: what it held is left to age out, whether it was told so already or not.
+
         ``loaded`` must be the chat as the append that acquired it here has just left it, or an interrupted one: an
         effect that was started by any other append may be under way, or done already.
         """
         chat = loaded.header.chat
-        if loaded.state.control.holder == self.worker and chat not in self._roster.runners:
+        holds = loaded.state.control.holder == self.worker and self._runtime.lease_fresh()
+        if holds and chat not in self._roster.runners:
             runner = self._run(chat, loaded)
             if self._missed.get(chat, 0) > loaded.header.version:
                 # It was changed between the append and now, when there was no runner to tell.
@@ -320,8 +323,8 @@ class Worker:
         await self._see_to(due.chat, self._serve_one(due))
 
     async def _serve_one(self, due: DueChat) -> None:
-        if self._roster.stopping is not None or due.chat in self._roster.runners:
-            return
+        if self._roster.stopping is not None or due.chat in self._roster.runners or not self._runtime.lease_fresh():
+            return  # a new lease looks again
         if due.kind == "expired":
             await self._expire(due.chat)
         elif due.chat in self._roster.taken:

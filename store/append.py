@@ -33,6 +33,7 @@ from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
 from events.errors import TooLarge
 from events.ids import ChatId, CommandId
+from events.levels import level_of_all
 from events.records import Actor
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
@@ -67,6 +68,7 @@ class PlanRun:
         now: Database time in microseconds UTC.
         lease_dead: Whether the holder that the plan met has a dead lease.
         recorded: Events so far (their envelopes carry version, time and statuses).
+        level: The release level of the chat: nothing is written to it that one of that level cannot read.
         newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
             same.
         met: The execution states that their commands met.
@@ -74,12 +76,15 @@ class PlanRun:
             store, so there is none to drop.
     """
 
-    def __init__(self, loaded: LoadedChat | None, now: int, identity: CommandIdentity) -> None:
+    def __init__(
+        self, loaded: LoadedChat | None, now: int, identity: CommandIdentity, write_level: int = READER_LEVEL
+    ) -> None:
         self.state: ChatState = loaded.state if loaded is not None else initial_state()
         self.now = now
         self.lease_dead = loaded is not None and loaded.lease_dead
         self.foreign = loaded is not None and loaded.header.foreign
-        self.newer = loaded is not None and loaded.header.reader_level > READER_LEVEL
+        self.level = loaded.header.reader_level if loaded is not None else min(write_level, READER_LEVEL)
+        self.newer = loaded is not None and self.level > READER_LEVEL
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self.met: list[X] = []
@@ -246,7 +251,8 @@ class Journal:
         chat, identity, transcript = asked.chat, asked.identity, asked.transcript
         while True:
             clock = asked.estimate if unread else asked.now
-            run = PlanRun(loaded, clock() if clock is not None else await self._now(loaded), identity)
+            now = clock() if clock is not None else await self._now(loaded)
+            run = PlanRun(loaded, now, identity, self.store.write_level)
             try:
                 asked.plan(run)
                 append, after = await self._prepare(chat, loaded, run, identity)
@@ -372,7 +378,7 @@ class Journal:
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
             fingerprint = None  # the command's id and content stand with its first event
         title = title_of(before, run.recorded)
-        level = before.reader_level if before is not None else min(self.store.write_level, READER_LEVEL)
+        level = before.reader_level if before is not None else max(run.level, level_of_all(run.recorded))
         header = header_of(
             run.state,
             digest,

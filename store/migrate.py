@@ -9,13 +9,13 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.errors import InvalidStoreUrl, MissingExtra, SchemaTooNew, StoreUnavailable
 from store.failpoints import reach
-from store.schema import NEEDED, REVISIONS, VERSION_TABLE
+from store.schema import NEEDED, READER_LEVEL, REVISIONS, VERSION_TABLE
 from store.sqlite_lock import is_locked, tell_locked
 from store.urls import parse_postgres, parse_sqlite, redacted
 
@@ -98,6 +98,9 @@ def _upgrade(connection: Connection, url: str, to: str) -> None:
     config.attributes["connection"] = connection
     reach("migration.begun")
     command.upgrade(config, to)
+    if found is None and to == NEEDED:
+        # Nobody wrote here before, so nobody of an older release does.
+        connection.execute(text("UPDATE schema_levels SET write_level = :level"), {"level": READER_LEVEL})
     reach("migration.written")
 
 

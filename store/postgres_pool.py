@@ -202,8 +202,14 @@ def _pool(
 
 async def configure(connection: Connection) -> None:
     """Set a new connection up."""
-    # Nobody waits for a lock for ever. Plans are made once, while tables may still be small: always by index. And
-    # libpq's buffer grows only when it must: a long result would wake its reader once for each 16 kB.
+    # Nobody waits for a lock for ever. And libpq's buffer grows only when it must: a long result would wake its reader
+    # once for each 16 kB.
+    #
+    # Always by index, reads too: a plan is made once for a connection, perhaps while its table is small, and stays
+    # until the table is analysed. Measured with plans made at 30 chats and used at 200,000: without this a load takes
+    # 29 ms for 0.1, a list of an owner's chats 39 for 0.3, a look for due chats 118 for 0.1, an append 26 for 0.2.
+    # What reads most of a table is hardly slower for it: with fresh plans, a list whose filter nothing passes takes
+    # 58 ms for 44, one of 20,000 chats 340 for 450.
     settings = {"lock_timeout": f"{PATIENCE:g}s", "enable_seqscan": "off", "enable_mergejoin": "off", "jit": "off"}
     changes = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
     await connection.execute(f"SELECT {changes}, repeat('x', 65536)".encode())

@@ -11,6 +11,7 @@ older release has gone; chats written before keep the level that they have.
 
 from typing import Final
 
+from events.levels import RECONCILE
 from store.errors import SchemaOutdated, SchemaTooNew
 
 VERSION_TABLE: Final = "chatfold_version"
@@ -22,11 +23,22 @@ REVISIONS: Final = ("0001", "0002")
 NEEDED: Final = REVISIONS[-1]
 
 
-READER_LEVEL: Final = 1
-"""The highest level of chats that this release can run: it rises when a release writes what the one before cannot read.
+READER_LEVEL: Final = RECONCILE
+"""The highest level of chats that this release can run: it rises when a release writes what the one before cannot read
+(``events.levels``).
 
 A new database is written at the level of the release that set it up.
 """
+
+
+def level_of_new_chat(write_level: int, needed: int) -> int:
+    """Return the level of a chat that begins.
+
+    Args:
+        write_level: The level of the database, as this process knows it.
+        needed: What its first events need, where they were written elsewhere: by a fork's parent, or in a log file.
+    """
+    return max(min(write_level, READER_LEVEL), needed)
 
 
 def needs_setup(url: str, found: str | None, *, empty: bool, oldest: str | None = None) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from generation.prompt_kept import COPIED, LEAST, made_of
 from generation.prompt_types import (
     ModelRequest,
     PromptCall,
@@ -75,34 +76,89 @@ def _thinking(request: ModelRequest, messages: Sequence[Block], max_tokens: int)
 
 
 def _goes_on_without_thinking(messages: Sequence[Block]) -> bool:
-    answers = [message["content"] for message in messages if message["role"] == "assistant"]
-    last: list[Block] = answers[-1] if answers else []
+    last: list[Block] = next((each["content"] for each in reversed(messages) if each["role"] == "assistant"), [])
     calls = any(block["type"] == "tool_use" for block in last)
     return calls and last[0]["type"] not in _THINKING
 
 
 def wire_messages(request: ModelRequest) -> list[Block]:
-    """Return the messages: results and user messages that follow each other are one user message, results first."""
-    messages: list[Block] = []
-    for message in request.messages:
-        role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, request.model)
-        if not blocks:
-            continue
+    """Return the messages: results and user messages that follow each other are one user message, results first.
+
+    The list is the caller's, what is in it is not: it is kept for the requests to come.
+    """
+    model = request.model
+    return made_of(request.messages, (NAME, model), lambda: _Wire(model), least=LEAST).whole()
+
+
+class _Wire:
+    """The messages so far. What is in the list stays as it is: earlier requests have it too."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._messages: list[Block] = []
+        self._heavy: list[tuple[int, int, PromptPart]] = []
+        """Message, block and part of what is made anew for each request."""
+
+    def copy(self) -> _Wire:
+        other = _Wire(self._model)
+        other._messages, other._heavy = self._messages.copy(), self._heavy.copy()
+        return other
+
+    def take(self, message: PromptMessage) -> None:
+        made = _blocks(message, self._model)
+        if not made:
+            return
+        messages, role = self._messages, "assistant" if message.role == "assistant" else "user"
+        if not messages and role == "assistant":
+            messages.append({"role": "user", "content": [{"type": "text", "text": "(The conversation starts here.)"}]})
+        before: list[Block] = []
         if messages and role == "user" and messages[-1]["role"] == "user":
-            messages[-1]["content"].extend(blocks)
-        else:
-            messages.append({"role": role, "content": blocks})
-    if messages and messages[0]["role"] == "assistant":
-        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": "(The conversation starts here.)"}]})
-    return messages
+            before = messages.pop()["content"]
+        for index, (part, _) in enumerate(made, len(before)):
+            if _heavy(part):
+                self._heavy.append((len(messages), index, part))
+        messages.append({"role": role, "content": [*before, *(block for _, block in made)]})
+
+    def whole(self) -> list[Block]:
+        """Return the messages in a list of their own."""
+        messages = self._messages.copy()
+        for place, index, part in self._heavy:
+            _replace(messages, place, index, _block(part, self._model) or {})
+        return messages
 
 
-def _blocks(message: PromptMessage, model: str) -> list[Block]:
-    blocks = [block for part in message.parts if (block := _block(part, model)) is not None]
-    while message.role == "assistant" and blocks and blocks[-1]["type"] in _THINKING:
-        blocks.pop()  # an answer that was cut while thinking; no message may end so
-    return blocks
+def _replace(messages: list[Block], place: int, index: int, block: Block) -> None:
+    """Put a block into a message, which stays as it is: another one takes its place."""
+    content = messages[place]["content"].copy()
+    content[index] = block
+    messages[place] = {**messages[place], "content": content}
+
+
+def _heavy(part: PromptPart) -> bool:
+    """Whether the form of a part holds a long copy of its text."""
+    match part:
+        case PromptCall():
+            return not part.provider_executed and len(part.arguments) > COPIED
+        case PromptFile():
+            return len(part.data) > COPIED and part.media_type not in IMAGES and part.media_type != PDF
+        case _:
+            return False
+
+
+def _blocks(message: PromptMessage, model: str) -> list[tuple[PromptPart, Block]]:
+    """Return the parts that are sent with their blocks; a heavy one's block is a stand-in that tells its type alone."""
+    made = [
+        (part, block)
+        for part in message.parts
+        if (block := {"type": _type(part)} if _heavy(part) else _block(part, model)) is not None
+    ]
+    while message.role == "assistant" and made and made[-1][1]["type"] in _THINKING:
+        made.pop()  # an answer that was cut while thinking; no message may end so
+    return made
+
+
+def _type(part: PromptPart) -> str:
+    return "tool_use" if isinstance(part, PromptCall) else "text"
 
 
 def _block(part: PromptPart, model: str) -> Block | None:
@@ -142,9 +198,13 @@ def _file(part: PromptFile) -> Block:
     return {"type": "text", "text": as_text(part)}
 
 
-def _mark_cached(messages: Sequence[Block]) -> None:
-    """Put a cache breakpoint on the last block that can carry one in each of the final two messages."""
-    for message in messages[-2:]:
-        block = next((block for block in reversed(message["content"]) if block["type"] not in _THINKING), None)
-        if block is not None:
-            block["cache_control"] = _EPHEMERAL
+def _mark_cached(messages: list[Block]) -> None:
+    """Put a cache breakpoint on the last block that can carry one in each of the final two messages.
+
+    The block is marked in a copy: it may be kept, and another request breaks elsewhere.
+    """
+    for place in range(max(0, len(messages) - 2), len(messages)):
+        content = messages[place]["content"]
+        index = next((i for i in reversed(range(len(content))) if content[i]["type"] not in _THINKING), None)
+        if index is not None:
+            _replace(messages, place, index, {**content[index], "cache_control": _EPHEMERAL})

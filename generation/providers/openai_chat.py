@@ -96,7 +96,8 @@ class OpenAIChatProvider:
         reader = _Reader()
         async with classified(NAME, self._clock):
             payload = chat_body(request, limit_name=self._limit_name)
-            known = {"model": payload.pop("model"), "messages": payload.pop("messages")}
+            # As to Responses, the conversation goes past the SDK's checks of its own arguments.
+            known: dict[str, Any] = {"model": payload.pop("model"), "messages": []}
             create = self._client.chat.completions.with_streaming_response.create
             async with create(**known, stream=True, extra_body=payload) as response:
                 chunks = await response.parse(to=_Chunks)

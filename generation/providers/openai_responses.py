@@ -76,7 +76,8 @@ class OpenAIResponsesProvider:
         reader = _Reader(request.model, self._clock)
         async with classified(NAME, self._clock):
             payload = responses_body(request)
-            known = {"model": payload.pop("model"), "input": payload.pop("input")}
+            # The SDK checks its own arguments part by part, for seconds where they are long, not what is extra.
+            known: dict[str, Any] = {"model": payload.pop("model"), "input": []}
             async with await self._client.responses.create(**known, stream=True, extra_body=payload) as events:
                 async for event in events:
                     for part in reader.read(event):

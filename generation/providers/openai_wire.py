@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
+from generation.prompt_kept import COPIED, LEAST, made_of
 from generation.prompt_types import (
     ModelRequest,
     PromptCall,
@@ -34,6 +36,54 @@ Item = dict[str, Any]
 def error_text(part: PromptResult) -> str:
     """Return the text of a result. The wire has no mark for errors, so an error says in its text that it is one."""
     return json.dumps({"error": part.text}, ensure_ascii=False) if part.is_error else part.text
+
+
+Convert: TypeAlias = Callable[[PromptMessage, str], list[Item]]
+"""Makes the items of a message for a model."""
+
+
+def _wire(request: ModelRequest, form: str, convert: Convert) -> list[Item]:
+    model = request.model
+    return made_of(request.messages, (form, model), lambda: _Wire(model, convert), least=LEAST).whole()
+
+
+class _Wire:
+    """The items of the messages so far. What is in the list stays as it is: earlier requests have it too."""
+
+    def __init__(self, model: str, convert: Convert) -> None:
+        self._model = model
+        self._convert = convert
+        self._items: list[Item] = []
+        self._heavy: list[tuple[int, PromptMessage]] = []
+        """Where the items of messages begin that are made anew for each request."""
+
+    def copy(self) -> _Wire:
+        other = _Wire(self._model, self._convert)
+        other._items, other._heavy = self._items.copy(), self._heavy.copy()
+        return other
+
+    def take(self, message: PromptMessage) -> None:
+        made = self._convert(message, self._model)
+        if made and _copied(message) > COPIED:
+            self._heavy.append((len(self._items), message))
+            made = [{}] * len(made)
+        self._items += made
+
+    def whole(self) -> list[Item]:
+        """Return the items in a list of their own."""
+        items = self._items.copy()
+        for place, message in self._heavy:
+            made = self._convert(message, self._model)
+            items[place : place + len(made)] = made
+        return items
+
+
+def _copied(message: PromptMessage) -> int:
+    """Return about how many characters the form of a message copies: of files, of errors, and of texts put together."""
+    texts = [len(part.text) for part in message.parts if isinstance(part, PromptText)]
+    files = [len(part.data) for part in message.parts if isinstance(part, PromptFile)]
+    errors = [len(part.text) for part in message.parts if isinstance(part, PromptResult) and part.is_error]
+    return sum(texts if len(texts) > 1 else []) + sum(files) + sum(errors)
 
 
 # Responses
@@ -67,20 +117,20 @@ def responses_body(request: ModelRequest) -> dict[str, Any]:
 
 
 def responses_input(request: ModelRequest) -> list[Item]:
-    """Return the items of the conversation."""
-    items: list[Item] = []
-    for message in request.messages:
-        if message.role == "user":
-            items.append({"type": "message", "role": "user", "content": [_input(part) for part in message.parts]})
-        elif message.role == "assistant":
-            items.extend(_answer_items(message, request.model))
-        else:
-            items.extend(
-                {"type": "function_call_output", "call_id": part.id, "output": error_text(part)}
-                for part in message.parts
-                if isinstance(part, PromptResult)
-            )
-    return items
+    """Return the items of the conversation. The list is the caller's, what is in it is kept for requests to come."""
+    return _wire(request, RESPONSES, _items)
+
+
+def _items(message: PromptMessage, model: str) -> list[Item]:
+    if message.role == "user":
+        return [{"type": "message", "role": "user", "content": [_input(part) for part in message.parts]}]
+    if message.role == "assistant":
+        return _answer_items(message, model)
+    return [
+        {"type": "function_call_output", "call_id": part.id, "output": error_text(part)}
+        for part in message.parts
+        if isinstance(part, PromptResult)
+    ]
 
 
 def _answer_items(message: PromptMessage, model: str) -> list[Item]:
@@ -154,20 +204,25 @@ def chat_body(request: ModelRequest, *, limit_name: str) -> dict[str, Any]:
 
 
 def chat_messages(request: ModelRequest) -> list[Item]:
-    """Return the messages, system texts first. Reasoning is not part of the protocol and stays here."""
-    messages: list[Item] = [{"role": "system", "content": text} for text in request.system]
-    for message in request.messages:
-        if message.role == "user":
-            messages.append({"role": "user", "content": _chat_content(message)})
-        elif message.role == "assistant":
-            messages.extend(_chat_answer(message))
-        else:
-            messages.extend(
-                {"role": "tool", "tool_call_id": part.id, "content": error_text(part)}
-                for part in message.parts
-                if isinstance(part, PromptResult)
-            )
-    return messages
+    """Return the messages, system texts first. Reasoning is not part of the protocol and stays here.
+
+    The list is the caller's, what is in it is kept for requests to come.
+    """
+    system: list[Item] = [{"role": "system", "content": text} for text in request.system]
+    return system + _wire(request, CHAT, _chat_items)
+
+
+def _chat_items(message: PromptMessage, model: str) -> list[Item]:
+    del model
+    if message.role == "user":
+        return [{"role": "user", "content": _chat_content(message)}]
+    if message.role == "assistant":
+        return _chat_answer(message)
+    return [
+        {"role": "tool", "tool_call_id": part.id, "content": error_text(part)}
+        for part in message.parts
+        if isinstance(part, PromptResult)
+    ]
 
 
 def _chat_answer(message: PromptMessage) -> list[Item]:

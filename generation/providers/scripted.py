@@ -14,6 +14,7 @@ import msgspec
 
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError, ProviderError
+from generation.prompt_kept import made_of
 from generation.prompt_types import ModelRequest, PromptCall, PromptMessage
 from generation.providers.contract import (
     CallDelta,
@@ -27,7 +28,6 @@ from generation.providers.contract import (
     UsageSoFar,
 )
 from generation.providers.friendly import friendly
-from generation.providers.kept import KeptBeginnings
 from generation.providers.metadata import tag
 from generation.providers.script import Cut, Fail, Say, Script, Think, Turn, UseTool, Wait, turn
 from generation.providers.sdk_errors import classified, stream_closed
@@ -70,7 +70,6 @@ class ScriptedProvider:
         self._sleep: Final = sleep
         self._name: Final = name
         self.requests: Final[list[ModelRequest]] = []
-        self._said = KeptBeginnings(_Said, _Said.take)
 
     @property
     def name(self) -> str:
@@ -90,7 +89,7 @@ class ScriptedProvider:
         self.requests.append(request)
         async with classified(self._name):
             chosen = self._choose(request)
-        said = self._said.of(request.messages)
+        said = made_of(request.messages, NAME, _Said)
         given = _tokens(said.size + len(msgspec.json.encode([request.system, request.tools])) + 2)
         usage = chosen.usage or Usage(input=given, output=_spoken(chosen))
         response_id = f"scripted_{len(self.requests)}"
@@ -152,6 +151,11 @@ class _Said:
     def __init__(self) -> None:
         self.size = 0
         self.calls: set[str] = set()
+
+    def copy(self) -> _Said:
+        other = _Said()
+        other.size, other.calls = self.size, self.calls.copy()
+        return other
 
     def take(self, message: PromptMessage) -> None:
         self.size += len(msgspec.json.encode(message)) + 1

@@ -19,6 +19,7 @@ from generation.providers.script import UseTool, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import client_tool
 from store.contract import LivingWorker, LoadedHeader, WorkerNote
+from store.schema import READER_LEVEL
 
 NOW = 10**15
 HELPER = Agent(name="helper", model="scripted")
@@ -26,7 +27,7 @@ PICK = client_tool("pick_file", "Let the user pick.", {"type": "object", "proper
 
 
 def worker(name: str = "w", *, lives: bool = True, **note: Any) -> LivingWorker:
-    known = WorkerNote(**{"agents": ("helper",), "capacity": 3, **note})
+    known = WorkerNote(**{"agents": ("helper",), "capacity": 3, "reader_level": READER_LEVEL, **note})
     return LivingWorker(worker=WorkerId(name), expires_at=NOW + 1 if lives else NOW - 7_000_000, note=known)
 
 
@@ -66,9 +67,9 @@ async def test_workers_without_the_agent_are_named_with_what_they_have() -> None
 
 
 async def test_a_chat_of_a_newer_release_wants_newer_workers() -> None:
-    found = await said([worker(reader_level=1)], header={"reader_level": 2})
+    found = await said([worker()], header={"reader_level": READER_LEVEL + 1})
     assert found.acts == "operator"
-    assert "reader level 2" in found.next
+    assert f"reader level {READER_LEVEL + 1}" in found.next
     assert found.advice == "Upgrade the workers."
 
 

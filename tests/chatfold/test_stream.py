@@ -7,13 +7,16 @@ its events alone.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
+
+import pytest
 
 from chatfold import Agent, Engine, EventItem, PartItem, PreviewReset, Receipt, Settings
 from chatfold.testing import Cut, Say, ScriptedProvider, UseTool, Wait, turn
 from events.vocabulary import AttemptStarted
-from generation.parts import LiveText
+from generation.parts import KEEP_CLOSED, LiveText, PartBuffer
 from generation.tools.contract import tool
 
 
@@ -48,7 +51,9 @@ async def told(engine: Engine, receipt: Receipt, starts: Sequence[asyncio.Event]
     return seen
 
 
-async def test_parts_come_whole_and_before_the_event_that_commits_them() -> None:
+@pytest.mark.parametrize("kept", [KEEP_CLOSED, 0.0])
+async def test_parts_come_whole_and_before_the_event_that_commits_them(kept: float) -> None:
+    """Also where an attempt's parts are dropped as soon as the next one starts, before its end was told."""
     pieces = [f"piece {number:3}." for number in range(100)]
     starts = [asyncio.Event(), asyncio.Event()]
     model = ScriptedProvider(
@@ -60,6 +65,7 @@ async def test_parts_come_whole_and_before_the_event_that_commits_them() -> None
     async with Engine(
         "memory://", [Agent(name="a", model="scripted", tools=[look])], providers={"scripted": model}
     ) as e:
+        e.runtime.parts = PartBuffer(time.monotonic, keep_closed=kept)
         seen = await told(e, await e.create_chat("a", "Look."), starts)
     assert seen == [
         *("chat_created", "acquired", "policy_recorded", "attempt_started"),

@@ -28,7 +28,7 @@ from events.replay import replay
 from events.state import ChatState
 from events.vocabulary import AttemptStarted, InterruptionFinished, StepCommitted
 from generation.cursor import Cursor
-from generation.parts import LivePart, LiveReasoning, LiveText
+from generation.parts import EpisodeKey, LivePart, LiveReasoning, LiveText
 from store import Store
 from store.heading import header_of
 from tests.e2e.kit import PATIENCE, KeepingJournal, Scene
@@ -195,8 +195,13 @@ async def _check_cursors(scene: Scene, chat: str, items: list[StreamItem]) -> No
                     break
         versions = [item.recorded.version for item in seen if isinstance(item, EventItem)]
         assert versions == list(range(position.version + 1, last + 1))
-        if isinstance(given, PartItem) and not isinstance(seen[0], PreviewReset):
-            assert _parts_ahead(seen) == _parts_ahead(items[place + 1 :])
+        if not isinstance(given, PartItem) or _parts_ahead(seen) == _parts_ahead(items[place + 1 :]):
+            continue
+        # Parts are kept for a while: where the conversation took longer, they are taken back before the attempt ends.
+        episode = EpisodeKey(ChatId(chat), position.history_version, position.attempt)
+        assert scene.engine.runtime.parts.snapshot(episode) == ()
+        assert _parts_ahead(seen) == []
+        assert isinstance(next(item for item in seen if _ends(item)), PreviewReset)
 
 
 def _parts_ahead(items: list[StreamItem]) -> list[LivePart]:

@@ -1,4 +1,8 @@
-"""The source of a release that follows this one, made from this one: its schema adds a column, its chats a level."""
+"""Sources of neighbouring releases, made from this one.
+
+The one that follows has a column and a level more. The one before does not know the field that the level of this one
+is for.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +33,31 @@ def upgrade() -> None:
 '''
 
 
-def make_next_release(folder: Path) -> Path:
-    """Write the next release into an empty folder, and return it: put it first on ``PYTHONPATH``."""
+def _copy(folder: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def make_previous_release(folder: Path) -> Path:
+    """Write the release before this one into an empty folder, and return it: put it first on ``PYTHONPATH``."""
+    _copy(folder)
+    for file in ("records.py", "parts.py", "control.py"):
+        # What is stored under this name it does not know, as if it had no such field.
+        unknown = '__import__("msgspec").field(default=False, name="unknown_yet")'
+        _replace(folder / "events" / file, "    reconcile: bool = False", f"    reconcile: bool = {unknown}")
+    _replace(folder / "store/schema.py", "READER_LEVEL: Final = RECONCILE", "READER_LEVEL: Final = RECONCILE - 1")
+    return folder
+
+
+def make_next_release(folder: Path) -> Path:
+    """Write the next release into an empty folder, and return it: put it first on ``PYTHONPATH``."""
+    _copy(folder)
     revisions = sorted((folder / "store/migrations/versions").glob("[0-9]*.py"))
     before = revisions[-1].name[:4]
     text = _MIGRATION.format(before=before)
     (folder / "store/migrations/versions/9999_what_tomorrow_adds.py").write_text(text, encoding="utf-8")
     _replace(folder / "store/schema.py", f'"{before}")', f'"{before}", "9999")')
-    _replace(folder / "store/schema.py", "READER_LEVEL: Final = 1", "READER_LEVEL: Final = 2")
+    _replace(folder / "store/schema.py", "READER_LEVEL: Final = RECONCILE", "READER_LEVEL: Final = RECONCILE + 1")
     _replace(folder / "chatfold/__init__.py", f'__version__ = "{__version__}"', f'__version__ = "{RELEASE}"')
     return folder
 

@@ -40,7 +40,7 @@ def hold(epoch: int = 1, *, policy: Held | None = HELD, stop: ReleaseReason | No
         worker=WorkerId("w1"),
         actor=ACTOR,
         epoch=epoch,
-        policy_for=lambda _: policy,
+        policy_for=lambda _control, _level: policy,
         stop=lambda: stop,
         lost=lambda: lost,
     )

@@ -21,6 +21,7 @@ from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import Tool
 from generation.worker import Worker
 from store.contract import LoadedHeader, NewEvent, Store
+from store.schema import READER_LEVEL
 from tests.races.gates import GatedStore, having, types
 from tests.races.kit import (
     CHAT,
@@ -254,7 +255,7 @@ async def test_a_chat_of_a_newer_release_takes_commands_and_is_not_run(any_base:
         assert (await engine.state(CHAT)).control.status == "pending"
     loaded = await any_base.load_header(ChatId(CHAT))
     assert loaded is not None
-    assert loaded.header.reader_level == 2
+    assert loaded.header.reader_level == READER_LEVEL + 1
     assert len(await log_of(any_base)) == receipt.version
 
 
@@ -263,7 +264,7 @@ async def import_newer(store: Store, source: str, chat: str) -> None:
     loaded = await store.load_header(ChatId(source))
     assert loaded is not None
     events = [NewEvent(stored=stored) for stored in await store.read_events(ChatId(source))]
-    header = replace(loaded.header, chat=ChatId(chat), reader_level=2)
+    header = replace(loaded.header, chat=ChatId(chat), reader_level=READER_LEVEL + 1)
     assert await store.import_chat(header, events, {})
 
 

@@ -1,0 +1,132 @@
+"""Release levels: what is written to a chat is what releases of its level can read, wherever the chat comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from chatfold import NOT_KNOWN, Agent, Engine, tool
+from chatfold.repair import repair_chat
+from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
+from chatfold.verification import verify_chat
+from events.ids import ChatId
+from events.levels import FIRST, RECONCILE, level_of, level_of_all
+from store import Store, open_store
+from store.migrate import migrate
+from store.schema import READER_LEVEL, level_of_new_chat
+from tests.golden.add import sample_event
+from tests.golden.events_v0_1 import EVENTS
+
+
+@tool(reconcile=lambda _context, _arguments: NOT_KNOWN)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def model(request: ModelRequest) -> Turn:
+    return turn("Done.") if request.messages[-1].role == "tool" else turn(UseTool("pay", {}))
+
+
+def engine_on(store: Store) -> Engine:
+    return Engine(
+        store, [Agent(name="a", model="scripted", tools=[pay])], providers={"scripted": ScriptedProvider(model)}
+    )
+
+
+async def level(store: Store, chat: str) -> int:
+    loaded = await store.load_header(ChatId(chat))
+    assert loaded is not None
+    return loaded.header.reader_level
+
+
+async def needed(engine: Engine, chat: str) -> int:
+    return level_of_all(await engine.events(chat))
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "memory":
+        return open_store("memory://")
+    if request.param == "sqlite":
+        return open_store(f"sqlite:///{tmp_path}/chats.db")
+    return open_store(request.getfixturevalue("postgres_database")())
+
+
+def set_level(store: Store, level: int) -> None:
+    """Have a process that opened its database while it was at ``level``."""
+    store.write_level = level  # type: ignore[misc]
+
+
+async def test_a_chat_has_what_its_level_can_read(store: Store) -> None:
+    async with engine_on(store) as engine:
+        assert store.write_level == READER_LEVEL, "a database that is set up now has no older readers"
+        set_level(store, FIRST)
+        await engine.create_chat("a", "Hi", chat_id="old")
+        await engine.settled("old")
+        set_level(store, RECONCILE)
+        await engine.create_chat("a", "Hi", chat_id="new")
+        await engine.settled("new")
+        await engine.send_message("old", "Once more")
+        await engine.settled("old")
+        assert (await level(store, "old"), await needed(engine, "old")) == (FIRST, FIRST)
+        assert (await level(store, "new"), await needed(engine, "new")) == (RECONCILE, RECONCILE)
+        held = (await engine.state("old")).control.policy, (await engine.state("new")).control.policy
+        assert held[0] != held[1]
+
+
+async def test_copies_have_the_level_of_what_they_hold(store: Store) -> None:
+    """Also in a process that opened its database before the level was raised."""
+    async with engine_on(store) as engine:
+        await engine.create_chat("a", "Hi", chat_id="new")
+        await engine.settled("new")
+        log = await engine.export_log("new")
+        set_level(store, FIRST)
+        await engine.fork("new", chat_id="fork")
+        await engine.settled("fork")
+        await engine.import_log(log, as_id="import")
+        assert (await level(store, "fork"), await needed(engine, "fork")) == (RECONCILE, RECONCILE)
+        assert (await level(store, "import"), await needed(engine, "import")) == (RECONCILE, RECONCILE)
+
+
+async def test_a_header_below_its_log_is_found_and_repaired(store: Store) -> None:
+    async with engine_on(store) as engine:
+        await engine.create_chat("a", "Hi", chat_id="new")
+        await engine.settled("new")
+        loaded = await store.load_header(ChatId("new"))
+        assert loaded is not None
+        assert await store.rebuild_header(replace(loaded.header, reader_level=FIRST))
+        verdict = await verify_chat(store, "new")
+        assert [finding.problem for finding in verdict.findings] == [
+            f"the header says that releases of level {FIRST} can read the log, it needs {RECONCILE}"
+        ]
+        assert (await repair_chat(store, "new")).header == ("reader_level",)
+        assert (await verify_chat(store, "new")).findings == ()
+        assert await level(store, "new") == RECONCILE
+
+
+async def test_a_database_of_an_older_release_keeps_its_level(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    migrate(url, to="0001")
+    migrate(url)
+    async with open_store(url) as store:
+        assert store.write_level == FIRST
+        assert await store.raise_write_level(READER_LEVEL) == READER_LEVEL
+    async with open_store(url) as store:
+        assert store.write_level == READER_LEVEL
+
+
+def test_the_level_of_a_new_chat() -> None:
+    assert level_of_new_chat(FIRST, FIRST) == FIRST
+    assert level_of_new_chat(READER_LEVEL + 1, FIRST) == READER_LEVEL
+    assert level_of_new_chat(FIRST, RECONCILE) == RECONCILE
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_every_event_that_has_the_field_needs_its_level(name: str) -> None:
+    """Samples have every field filled, so a place that holds calls or tools and is not looked at shows here."""
+    event = EVENTS[name]
+    stored = sample_event(event).facts
+    assert (level_of(event) == RECONCILE) == (b'"reconcile":true' in stored)
