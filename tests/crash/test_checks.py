@@ -34,7 +34,7 @@ async def told(folder: Path) -> AsyncIterator[tuple[Engine, Book]]:
         engine = Engine(
             f"sqlite:///{folder / 'chats.db'}?synchronous=normal",
             [story.agent(ledger, chance)],
-            providers={story.PROVIDER: story.provider(chance)},
+            providers={story.PROVIDER: story.Storyteller(chance)},
             settings=Settings(poll=0.02),
         )
         async with engine:
