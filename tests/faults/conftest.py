@@ -24,7 +24,7 @@ def server_folder() -> Path:
 
 
 @pytest.fixture
-def own_server(server_folder: Path) -> Iterator[OwnServer]:
-    """A server of this test alone."""
+def own_server(server_folder: Path, disk: MakeDisk) -> Iterator[OwnServer]:
+    """A server of this test alone; it ends before the disks that it may use are gone."""
     with OwnServer.running(server_folder) as server:
         yield server
