@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from chatfold.testing.crash import CrashConfig, InvalidCrashConfig, Report, run_crash_test
 from chatfold.testing.crash.__main__ import app
 from chatfold.testing.crash.schedule import faults, life
-from chatfold.testing.crash.streams import OWED
+from chatfold.testing.cuts import OWED
 from store.failpoints import POINTS, read_orders
 from tests.meta.source import ROOT
 
@@ -88,6 +88,7 @@ def test_text_that_is_lost_is_found(url: str) -> None:
     report = run_crash_test(
         CrashConfig(db=url, kills=60, chats=40, think=1.0, slow=0.5, setup="tests.crash.planted:keep_no_partials")
     )
+    print(f"{len(report.violations)} answers of {cut_late(report)} lost what they had said")
     assert {violation.check for violation in report.violations} == {"streamed text kept"}
     assert len(report.violations) <= cut_late(report)
 

@@ -180,11 +180,11 @@ def epochs_rise(case: Case) -> Iterator[str]:
 def streamed_text_kept(case: Case) -> Iterator[str]:
     """What an answer had said a while before it was cut is kept where its turn ended then."""
     for cut in owing(case):
-        if not cut.kept.startswith(cut.owed):
-            who = "whose worker was lost" if cut.lost else "that its own worker ended"
+        if not cut.kept:
+            who = "whose worker was lost" if cut.answer.lost else "that its own worker ended"
             yield (
-                f"{cut.how} at version {cut.version} keeps {cut.kept!r} of an answer {who} and that had said "
-                f"{cut.owed!r} in time"
+                f"{cut.how} at version {cut.answer.ending.version} keeps {cut.answer.kept!r} of an answer {who} and "
+                f"that had said {cut.owed!r} in time"
             )
 
 

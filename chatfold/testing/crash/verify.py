@@ -46,7 +46,7 @@ async def violations(
             await case_of(engine, chat, book, by_chat[chat], frozen), said=said_in.get(chat, ()), alive=alive
         )
         for cut in owing(case):
-            book.counts[f"answers cut late, by {'another' if cut.lost else 'their'} worker: {cut.how}"] += 1
+            book.counts[f"answers cut late, by {'another' if cut.answer.lost else 'their'} worker: {cut.how}"] += 1
         found = [(name, problem) for name, check in CHECKS.items() for problem in check(case)]
         found += [("verify", problem) async for problem in _verified(engine, case)]
         shown = tuple(_shown(case.log)) if found else ()
