@@ -41,6 +41,10 @@ class CutAnswer(Struct, frozen=True, kw_only=True):
     kept: str | None
     lost: bool
 
+    def keeps(self, owed: str) -> bool:
+        """Whether text with which the answer began was kept, as far as that can be told."""
+        return self.kept is None or self.kept.startswith(owed)
+
 
 def cut_answers(log: Sequence[Recorded]) -> Iterator[CutAnswer]:
     """Yield the answers of a chat that were cut where their turn ended."""

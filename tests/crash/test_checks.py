@@ -17,7 +17,6 @@ from chatfold.testing.crash import story
 from chatfold.testing.crash.calls import Command, Reply, carry_out
 from chatfold.testing.crash.checks import CHECKS, Case, late_runs, owing
 from chatfold.testing.crash.ledger import Entry, Ledger, Said, read_ledger, read_said
-from chatfold.testing.crash.streams import last_signs
 from chatfold.testing.crash.users import Book, Sighting, Told
 from chatfold.testing.crash.verify import case_of, violations
 from chatfold.testing.episodes import NotedParts
@@ -105,7 +104,7 @@ async def case(tmp_path: Path) -> Case:
     async with told(tmp_path) as (engine, book):
         said = aged(read_said(tmp_path / "said.jsonl"))
         found = await case_of(engine, CHAT, book, read_ledger(tmp_path / "ledger.jsonl"), frozenset())
-    return replace(found, said=said, alive=last_signs(said))
+    return replace(found, said=said)
 
 
 def found(case: Case) -> dict[str, list[str]]:
@@ -127,7 +126,7 @@ async def test_text_is_owed_of_an_answer_that_was_cut_late(case: Case) -> None:
     assert "Step 0 of message 3".startswith(cut.owed[:19])
     assert owing(replace(case, frozen=cut.processes)) == []
     young = [replace(each, at=each.at + 10) for each in case.said]
-    assert owing(replace(case, said=young, alive=last_signs(young))) == []
+    assert owing(replace(case, said=young)) == []
 
 
 def _without_its_end(case: Case) -> list[Recorded]:

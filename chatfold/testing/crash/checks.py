@@ -40,7 +40,6 @@ class Case(Struct, frozen=True, kw_only=True):
         ledger: What tools did for it, in order.
         frozen: Processes that were stopped at some time, and may have gone on without their lease for a moment.
         said: What models said in it, in order.
-        alive: When each process was last heard of.
     """
 
     chat: str
@@ -54,7 +53,6 @@ class Case(Struct, frozen=True, kw_only=True):
     ledger: Sequence[Entry]
     frozen: frozenset[int]
     said: Sequence[Said] = ()
-    alive: Mapping[int, float] = {}
 
 
 def at_rest(case: Case) -> Iterator[str]:
@@ -190,8 +188,7 @@ def streamed_text_kept(case: Case) -> Iterator[str]:
 
 def owing(case: Case) -> list[Cut]:
     """Return the answers of which something must be kept; not those of processes that were stopped at some time."""
-    found = cuts(case.log, case.said, case.alive)
-    return [cut for cut in found if cut.owed and not cut.processes & case.frozen]
+    return [cut for cut in cuts(case.log, case.said) if cut.owed and not cut.processes & case.frozen]
 
 
 CHECKS: Final[Mapping[str, Callable[[Case], Iterator[str]]]] = {

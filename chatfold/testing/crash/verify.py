@@ -12,7 +12,6 @@ from chatfold.engine import Engine
 from chatfold.testing.crash.checks import CHECKS, Case, owing
 from chatfold.testing.crash.ledger import Entry, Said
 from chatfold.testing.crash.report import Violation
-from chatfold.testing.crash.streams import last_signs
 from chatfold.testing.crash.users import Book
 from chatfold.transfer import decode_log, load_log
 from chatfold.verification import verify_chat, verify_log
@@ -34,7 +33,6 @@ async def violations(
     said_in: defaultdict[str, list[Said]] = defaultdict(list)
     for each in said:
         said_in[each.chat].append(each)
-    alive = last_signs(said)
     there = await _all_chats(engine)
     for chat in sorted({*there, *book.told, *by_chat}):
         if chat not in there:
@@ -42,9 +40,7 @@ async def violations(
             if any(told.reply.what == "done" for told in book.told.get(chat, ())) or by_chat[chat]:
                 yield Violation(check="exists", chat=chat, problem=problem)
             continue
-        case = replace(
-            await case_of(engine, chat, book, by_chat[chat], frozen), said=said_in.get(chat, ()), alive=alive
-        )
+        case = replace(await case_of(engine, chat, book, by_chat[chat], frozen), said=said_in.get(chat, ()))
         for cut in owing(case):
             book.counts[f"answers cut late, by {'another' if cut.answer.lost else 'their'} worker: {cut.how}"] += 1
         found = [(name, problem) for name, check in CHECKS.items() for problem in check(case)]

@@ -172,6 +172,7 @@ class World:
         seconds = self._random.choice((0.2, 1.2 * LEASE, 2.0 * LEASE)) * (0.5 + self._random.random())
         self.tell(f"{process.name} stands still for {seconds:.3f} s")
         process.stopped = True
+        process.troubles.append(self.loop.time())
         await asyncio.sleep(seconds)
         if process.stopped:
             self.tell(f"{process.name} goes on")
@@ -259,13 +260,13 @@ class World:
         found: list[str] = []
         for chat in self.ledger.logs:
             if chat not in self.ledger.deleted:
-                problems, said = await check_chat(self.database, self.ledger, chat)
+                problems, said = await check_chat(self.database, self.ledger, chat, self.mood.spoken)
                 found += problems
                 texts += said
         for chat, log in self.ledger.logs.items():
             self.tell(f"{chat} has {len(log)} events, the last one's digest is {log[-1].digest.hex()}")
         found += check_commands(self.ledger)
-        found += check_texts(texts, self.mood.spoken)
+        found += check_texts(texts, [spoken.text for spoken in self.mood.spoken])
         found += [problem for follower in self._followers for problem in follower.problems()]
         found += self.mood.complaints
         if found:
