@@ -35,6 +35,9 @@ _MODEL: Final = ModelConfig(provider="simulated", name="m", context_limit=4000)
 _OVER: Final = 3500
 """Tokens that an answer reports where the chat is to be compacted."""
 
+_PAUSE: Final = 1.5
+"""Seconds between two words of a slow answer, at most."""
+
 ERRORS: Final = (
     ClassifiedError(kind="overloaded", message="overloaded", retryable=True),
     ClassifiedError(kind="rate_limit", message="slow down", retryable=True, retry_after_us=700_000),
@@ -54,6 +57,10 @@ class Spoken:
     def text(self) -> str:
         """All of it."""
         return "".join(word for _, word in self.words)
+
+    def is_old(self, now: float, seconds: float) -> bool:
+        """Whether it has been going on for longer than so many seconds, as far as can be seen."""
+        return bool(self.words) and self.words[0][0] < now - seconds and self.words[-1][0] > now - _PAUSE
 
     def owed(self, ended: float, seconds: float) -> str:
         """Return what was said so many seconds before the attempt ended, its last word, and any trouble on the way."""
@@ -189,7 +196,7 @@ class SimulatedModel:
         breaks = random.randrange(words + 1) if mood.chance(mood.profile.model_fails) else None
         yield UsageSoFar(usage=Usage(input=10))
         for place in range(words):
-            await asyncio.sleep(random.random() * (1.5 if slow else 0.1))
+            await asyncio.sleep(random.random() * (_PAUSE if slow else 0.1))
             if place == breaks:
                 raise ProviderError(random.choice(ERRORS))
             word = f"w{number}.{place} "
