@@ -204,8 +204,8 @@ class Worker:
     def adopt(self, loaded: LoadedChat) -> None:
         """Run a chat that this worker holds already; does nothing for one that it does not hold or runs.
 
-        ``loaded`` must be the chat as the append that acquired it here has just left it, or an interrupted one: an
-        effect that was started by any other append may be under way, or done already.
+        ``loaded`` must be the chat as the append that acquired it here has just left it, or one whose interruption is
+        to be finished or just was: an effect that was started by any other append may be under way, or done already.
         """
         chat = loaded.header.chat
         if loaded.state.control.holder == self.worker and chat not in self._roster.runners:
