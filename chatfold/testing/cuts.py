@@ -15,12 +15,14 @@ from events.effects import Effects, Interrupting
 from events.envelope import Recorded
 from events.parts import TextPart
 from events.replay import replay
-from events.vocabulary import InterruptionFinished, TurnFailed
+from events.vocabulary import Acquired, InterruptionFinished, PolicyRecorded, TurnFailed
 
 OWED: Final = 2.0
 """Seconds after which text that a model said must not be lost where its worker dies and its turn ends."""
 
 _ENDS_TURN: Final = (InterruptionFinished, Interrupting, TurnFailed)
+_TAKES_OVER: Final = (Acquired, PolicyRecorded)
+"""What may come before that in the same append, and is the end of the attempt."""
 
 Attempt: TypeAlias = tuple[int, int]
 """History version and number."""
@@ -67,13 +69,13 @@ def _under_way(control: Control) -> Attempt | None:
 
 
 def _ending(log: Sequence[Recorded], place: int) -> Recorded | None:
-    """Return the event of the append at ``place`` that ended the turn; None where it went on."""
+    """Return the event that ended the turn with the attempt that ends at ``place``; None where it ended otherwise."""
     command = log[place].envelope.command
     for recorded in log[place:]:
-        if recorded.envelope.command != command:
-            return None
-        if isinstance(recorded.event, _ENDS_TURN):
+        if isinstance(recorded.event, _ENDS_TURN) and recorded.envelope.command == command:
             return recorded
+        if not isinstance(recorded.event, _TAKES_OVER):
+            return None
     return None
 
 
