@@ -74,9 +74,11 @@ async def _look(engine: Engine, book: Book) -> None:
 async def _interrupt(engine: Engine, book: Book) -> None:
     """Ask for an answer that takes seconds, and interrupt it when some of it has come."""
     await _give(engine, book, 3, SLOW)
+    parts = 0
     async with aclosing(engine.stream(CHAT)) as items:
         async for item in items:
-            if isinstance(item, PartItem):
+            parts += isinstance(item, PartItem)
+            if parts == 3:
                 break
     await _do(engine, book, Command(id="interrupt", chat=CHAT, method="interrupt"))
     await engine.settled(CHAT)
