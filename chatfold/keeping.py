@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from chatfold.checks import (
     checked_chat,
@@ -22,11 +23,13 @@ from chatfold.inputs import derived_chat_id
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from chatstate.classify import classify
-from chatstate.errors import ChatNotFound, TransitionNotAllowed
+from chatstate.errors import ChatNotFound, Refusal, TransitionNotAllowed
 from chatstate.fork import plan_imports
 from events.content import Content
+from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
+from events.state import ChatState
 from store.loading import load_chat, read_recorded
 
 
@@ -165,20 +168,22 @@ class ChatKeeping(Commanding):
             InvalidValue: The version is not a number from 1 on, or an id is none.
             NothingOwed: ``resume`` was asked and nothing is owed.
         """
-        store, source, named = self.runtime.journal.store, checked_chat(chat), checked_command_id(command_id)
+        source, named = checked_chat(chat), checked_command_id(command_id)
         whose = None if owner is None else checked_person(owner, "$.owner")
         version = None if at is None else checked_number(at, "$.at", least=1)
         new_title = checked_title(title)
-        log = await read_recorded(store, source, upto=version)
-        if not log:
-            raise ChatNotFound("fork", "N", f"there is no chat {chat}")
-        if version is not None and version > log[-1].version:
-            raise ChatNotFound("fork", "N", f"chat {chat} has no version {version}; its newest is {log[-1].version}")
-        origin = state_at(log, log[-1].version)
+        try:
+            origin, digest = await self._origin(source, version)
+        except ChatNotFound as error:
+            gone = error
+            if chat_id is None and named is not None and whose is not None:
+                chat_id = derived_chat_id(whose, named)
+            if chat_id is None:
+                raise
+            # An earlier try of the same command may have made the copy while the origin was there.
+            given = ("fork", chat, at, chat_id, owner, resume, title)
+            return await self._commands(chat_id, lambda _: _refuse(gone), command_id, given)
         control = origin.control
-        stored = await store.read_events(source, after=control.version - 1, upto=control.version, content=False)
-        if not stored:
-            raise ChatNotFound("fork", "N", f"chat {chat} was deleted meanwhile")
         if chat_id is None:
             chat_id = self.runtime.new_id() if named is None else derived_chat_id(whose or control.owner, named)
         # A fork owes its turn from its first event on, and its messages come with the next: there is nothing to answer.
@@ -188,7 +193,7 @@ class ChatKeeping(Commanding):
             owner=control.owner if whose is None else whose,
             agent=control.agent,
             release=self.runtime.release,
-            origin=Origin(chat=source, version=control.version, digest=stored[0].digest.hex()),
+            origin=Origin(chat=source, version=control.version, digest=digest),
             owed=control.owed and answers,
             title=new_title if new_title is not None else origin.need_transcript("fork").title,
             labels=control.labels,
@@ -199,3 +204,26 @@ class ChatKeeping(Commanding):
         tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if checked_flag(resume, "$.resume") else ()
         given = ("fork", chat, at, chat_id, owner, resume, title)
         return await self._commands(chat_id, lambda _: (fork, *imports, *tail), command_id, given)
+
+    async def _origin(self, source: ChatId, version: int | None) -> tuple[ChatState, str]:
+        """Return a chat as it was at a version (None: now), and the digest of its log there.
+
+        Raises:
+            ChatNotFound: There is no such chat, or it has no such version.
+        """
+        store = self.runtime.journal.store
+        log = await read_recorded(store, source, upto=version)
+        if not log:
+            raise ChatNotFound("fork", "N", f"there is no chat {source}")
+        if version is not None and version > log[-1].version:
+            raise ChatNotFound("fork", "N", f"chat {source} has no version {version}; its newest is {log[-1].version}")
+        origin = state_at(log, log[-1].version)
+        newest = origin.control.version
+        stored = await store.read_events(source, after=newest - 1, upto=newest, content=False)
+        if not stored:
+            raise ChatNotFound("fork", "N", f"chat {source} was deleted meanwhile")
+        return origin, stored[0].digest.hex()
+
+
+def _refuse(refusal: Refusal) -> NoReturn:
+    raise refusal

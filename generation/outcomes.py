@@ -186,17 +186,23 @@ class ContextCollected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """An attempt that was stopped and left nothing but its ``report``. ``flushed`` as in :class:`Answered`."""
+    """An attempt that was stopped before its end.
+
+    ``report`` tells its cost. ``message`` is what had come of an answer: only an interruption that came meanwhile keeps
+    it. ``flushed`` as in :class:`Answered`.
+    """
 
     report: AttemptReport | None = None
+    message: Message | None = None
     flushed: bool = True
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Record nothing: the plan goes on to let the chat go."""
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
-        """Finish the interruption with nothing."""
-        run.do(c.FinishInterruption(fence=fence, report=self.report))
+        """Finish the interruption with what had come."""
+        left = Leftover(message=self.message, report=self.report)
+        run.do(c.FinishInterruption(fence=fence, message=left.message, report=left.beside))
 
 
 def error_info(error: ClassifiedError) -> ErrorInfo:

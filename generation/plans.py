@@ -248,22 +248,25 @@ def take(
 
 
 def let_go(run: PlanRun, hold: Hold, leftovers: LeftBy, *, died: bool) -> None:
-    """Let go of a chat that is held and has no runner.
+    """Let go of a chat that is held and has no runner, but for one whose interruption was all that was to be done.
+
+    Its interruption is finished here, with what its attempt left; where a queue goes on then and no runner died, it is
+    held still, and is to be run.
 
     Args:
         run: The plan's run.
         hold: The worker's hold.
         leftovers: Asked what the attempt of the runner that died left.
-        died: Whether its runner died: an interruption is finished here then, and the death counts like a takeover, so
-            that the third of them on one history fails the turn, whichever workers they happen to.
+        died: Whether its runner died: the death counts like a takeover, so that the third of them on one history fails
+            the turn, whichever workers they happen to.
     """
     control = run.state.control
     if control.interrupting:
-        if not died:
-            return
         left = leftovers(control)
         finish = c.FinishInterruption(fence=_fence(control), message=left.message, report=left.beside)
         run.do(finish, hold.actor)
+        if not died:
+            return
         died = run.state.control.history_version == control.history_version
         control = run.state.control
     if not hold.holds(control):

@@ -101,7 +101,8 @@ class Strays:
             _log.debug("stray_moved_on", chat=chat, code=refusal.code)
             return
         control = outcome.chat.state.control
-        if control.interrupting and self._roster.is_stray(chat):
+        held = self._hold_at(control.epoch).holds(control) and self._roster.is_stray(chat)
+        if held and (outcome.recorded or control.interrupting):
             self._adopt(outcome.chat)
         if died and outcome.recorded:
             self._faults.counted(chat, control.takeovers)

@@ -206,8 +206,8 @@ class Worker:
 
         Nor under a lease that has ended: what it held is left to age out, whether it was told so already or not.
 
-        ``loaded`` must be the chat as the append that acquired it here has just left it, or an interrupted one: an
-        effect that was started by any other append may be under way, or done already.
+        ``loaded`` must be the chat as the append that acquired it here has just left it, or one whose interruption is
+        to be finished or just was: an effect that was started by any other append may be under way, or done already.
         """
         chat = loaded.header.chat
         holds = loaded.state.control.holder == self.worker and self._runtime.lease_fresh()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from events.messages import Message
+from events.records import AttemptReport
 from generation.actions.attempt import Attempt
 from generation.actions.streaming import ModelCall, prepare
 from generation.cancellation import Cause
@@ -62,8 +64,11 @@ async def generate(attempt: Attempt) -> Outcome:
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
     """Return the failure, with what had come of the answer for a turn that fails by it."""
     report = call.report()
-    message = cut_answer(call.assembler, report.step) if report.step is not None else None
-    return replace(call.attempt.failed(error.error, report), message=message, flushed=call.flushed)
+    return replace(call.attempt.failed(error.error, report), message=_cut(call, report), flushed=call.flushed)
+
+
+def _cut(call: ModelCall, report: AttemptReport) -> Message | None:
+    return cut_answer(call.assembler, report.step) if report.step is not None else None
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:
@@ -72,7 +77,9 @@ def _cancelled(call: ModelCall) -> Outcome | None:
         case Cause.USER_INTERRUPT:
             return _answer(call, interrupted=True)
         case Cause.SHUTDOWN | Cause.HISTORY_CHANGED:
-            return Stopped(report=call.report(), flushed=call.flushed)
+            # The chat is let go, or was edited; but a user may interrupt before that is written.
+            report = call.report()
+            return Stopped(report=report, message=_cut(call, report), flushed=call.flushed)
         case _:
             return None
 

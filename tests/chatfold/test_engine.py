@@ -22,6 +22,7 @@ from chatfold import (
     tool,
 )
 from chatstate.audit import audit
+from chatstate.errors import IdempotencyConflict
 from events.state import ChatState
 from generation.errors import UnknownAgent, UnknownModel
 from generation.providers.script import Say, Script, UseTool, Wait, turn
@@ -124,6 +125,23 @@ async def test_fork_and_resume() -> None:
         await sound(engine, fork.chat)
         with pytest.raises(ChatNotFound):
             await engine.fork(created.chat, at=99)
+
+
+@pytest.mark.parametrize(("chat_id", "owner"), [("copy", None), (None, "somebody")])
+async def test_a_fork_that_is_sent_again_is_known_also_when_its_origin_is_gone(
+    chat_id: str | None, owner: str | None
+) -> None:
+    async with engine_of([turn(Say("One."))]) as engine:
+        created = await engine.create_chat("helper", "Say one")
+        await engine.settled(created.chat)
+        fork = await engine.fork(created.chat, chat_id=chat_id, owner=owner, command_id="f1")
+        await engine.delete(created.chat)
+        again = await engine.fork(created.chat, chat_id=chat_id, owner=owner, command_id="f1")
+        assert (again.chat, again.version, again.repeated) == (fork.chat, fork.version, True)
+        with pytest.raises(ChatNotFound):
+            await engine.fork(created.chat, chat_id=chat_id, owner=owner, command_id="f2")
+        with pytest.raises(IdempotencyConflict):
+            await engine.fork(created.chat, chat_id=chat_id, owner=owner, title="Other", command_id="f1")
 
 
 async def test_compact_clear_and_undo() -> None:

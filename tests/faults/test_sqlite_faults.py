@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chatfold.engine import Engine
 from store.errors import StoreUnavailable
+from tests.faults.disks import MakeDisk, fill, remount
 from tests.faults.kit import LEASE, Effort, check, in_a_call
-
-_NEEDS_MOUNT = "a small disk of its own is mounted, which takes root on Linux"
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of some megabytes, mounted."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip(_NEEDS_MOUNT)
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"{_NEEDS_MOUNT}: {mounted.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def remount(disk: Path, how: str) -> None:
-    """Make a disk one that only reads, or writes again."""
-    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Take all the space that is left."""
-    filler = disk / "filler"
-    with filler.open("wb") as file:
-        while space := shutil.disk_usage(disk).free:
-            file.write(bytes(min(space, 1 << 16)))
-            file.flush()
-    return filler
+def small_disk(disk: MakeDisk, tmp_path: Path) -> Path:
+    """A disk of some megabytes."""
+    return disk(tmp_path / "disk", 3)
 
 
 async def test_a_full_disk(small_disk: Path) -> None:

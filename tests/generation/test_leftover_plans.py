@@ -136,6 +136,18 @@ def test_a_chat_whose_runner_died_here_keeps_it_by_the_same_rule(x: X, takeovers
     assert getattr(event, "report", None) == (BESIDE if keeps else LEFT.report)
 
 
+@pytest.mark.parametrize(("x", "status"), [(X.I0, "waiting"), (X.I1, "running")])
+def test_an_interruption_that_nobody_runs_keeps_what_was_left(x: X, status: str) -> None:
+    """Its runner had taken the lease for lost, and it was not: the chat is still this worker's."""
+    run = run_of(working(generating, x))
+    let_go(run, hold(), lambda _: LEFT, died=False)
+    (finished,) = [recorded.event for recorded in run.recorded]
+    assert isinstance(finished, InterruptionFinished)
+    assert finished.added[0] == MESSAGE
+    assert finished.report == BESIDE
+    assert run.state.control.status == status
+
+
 def chunk(attempt: int, text: str) -> PartialChunk:
     start = CallStart(model=b.POLICY.model, digests=DIGESTS, started_at=1) if b.POLICY.model is not None else None
     data = encode_chunk([Timed(1, TextDelta(block=0, text=text))], {}, start)

@@ -12,7 +12,8 @@ from chatstate.errors import TransitionNotAllowed
 from events.content import Content
 from events.envelope import Recorded
 from events.ids import ChatId, CommandId, WorkerId, message_id
-from events.parts import ToolResultPart
+from events.messages import Message
+from events.parts import TextPart, ToolResultPart
 from events.records import Actor, AttemptReport, Policy, ReleaseReason, RequestDigests
 from events.vocabulary import ActionRequired, InterruptionFinished, Released, StepCommitted, TurnFailed
 from generation.errors import ClassifiedError
@@ -250,8 +251,14 @@ def test_a_worker_that_stops_releases_with_what_the_attempt_cost(reason: Release
 def test_a_worker_that_stops_finishes_an_interruption() -> None:
     chat = working(generating, X.I0)
     run = run_of(chat)
-    settle(hold(stop="shutdown"), task_of(chat), Stopped())(run)
+    came = Message(role="assistant", parts=(TextPart(text=Content("Half")),), step=b.STEP, interrupted=True)
+    report = AttemptReport(step=b.STEP, request=DIGESTS)
+    settle(hold(stop="shutdown"), task_of(chat), Stopped(report=report, message=came))(run)
     assert types(run) == ["interruption_finished"]
+    event = last(run).event
+    assert isinstance(event, InterruptionFinished)
+    assert event.added == (came,)
+    assert event.report == AttemptReport(request=report.request)
 
 
 @pytest.mark.parametrize("outcome", [answered(), failed(), Stopped(), None], ids=["answer", "error", "none", "nothing"])

@@ -134,6 +134,39 @@ async def test_a_takeover_that_finishes_an_interruption_keeps_what_was_streamed(
     assert await kept_chunks(any_base) == 0
 
 
+async def test_an_interrupt_keeps_what_a_runner_had_streamed_that_took_its_lease_for_lost(any_base: Store) -> None:
+    """The lease was not lost after all: the chat is still this worker's, and nobody runs it."""
+    async with lost_worker(any_base) as engine:
+        assert engine.worker is not None
+        runner = engine.worker._roster.runners[ChatId(CHAT)]
+        runner.lose()
+        await until(lambda: ChatId(CHAT) not in engine.worker._roster.runners)  # type: ignore[union-attr]
+        await engine.interrupt(CHAT)
+        state = await settled(engine)
+    assert texts(state) == KEPT
+    assert await kept_chunks(any_base) == 0
+    await sound(any_base)
+
+
+async def test_an_interrupt_that_comes_while_a_worker_lets_go_keeps_what_it_had_streamed(any_base: Store) -> None:
+    stop, gated = Stop(), GatedStore(any_base)
+    held = gated.hold("append", having("released"))
+    async with (
+        engine_on(gated, [turn("Half an answer", stop.at())]) as engine,
+        engine_on(GatedStore(any_base), [], worker=False) as other,
+    ):
+        await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        await stop.arrived()
+        leaving = asyncio.create_task(engine.__aexit__(None, None, None))
+        await held.arrived()
+        await other.interrupt(CHAT)
+        held.open()
+        await leaving
+        state = await other.state(CHAT)
+    assert texts(state) == ["user: Hello", "assistant: Half an answer (interrupted)"]
+    await sound(any_base)
+
+
 async def test_a_turn_that_lost_its_last_worker_keeps_what_that_one_had_streamed(any_base: Store) -> None:
     async with AsyncExitStack() as stack:
         for number in range(TAKEOVER_LIMIT):

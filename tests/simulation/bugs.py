@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -17,7 +18,9 @@ from events.ids import MessageId, WorkerId
 from events.parts import Part
 from events.records import Actor
 from generation.cancellation import Cause
+from generation.flushing import Flusher, Leftovers
 from generation.outcomes import Answered
+from generation.partials import Leftover
 from generation.plans import Hold, Task
 from generation.runner import ChatRunner
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
@@ -138,6 +141,20 @@ def plan_not_run_again() -> AbstractContextManager[Any]:
     return patch.object(Journal, "execute", execute)
 
 
+def streams_not_kept() -> AbstractContextManager[Any]:
+    """What models stream is not handed to the store before it is committed."""
+
+    async def run(self: Flusher) -> None:
+        await asyncio.Event().wait()
+
+    return patch.object(Flusher, "run", run)
+
+
+def leftovers_not_read() -> AbstractContextManager[Any]:
+    """What a dead holder's answer left is taken for nothing."""
+    return patch.object(Leftovers, "of", lambda self, control: Leftover())
+
+
 BUGS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] = {
     bug.__name__: bug
     for bug in (
@@ -149,5 +166,7 @@ BUGS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] = {
         lost_lease_revived,
         lost_acquire_taken_for_refused,
         plan_not_run_again,
+        streams_not_kept,
+        leftovers_not_read,
     )
 }

@@ -30,8 +30,9 @@ workers are killed (SIGKILL), stopped for longer than their lease, told to end
 get no hints. Then one healthy worker brings all chats to rest, and each is
 checked: nothing that a user was told or that anybody read is lost or changed,
 every command and every result is there once, no tool that must not run twice
-did, every chat waits, has failed or asks its client, every log verifies, and
-its export replays to the same state.
+did, what an answer said two seconds before its worker died is kept where its
+turn was interrupted or failed, every chat waits, has failed or asks its
+client, every log verifies, and its export replays to the same state.
 
 \b
 Examples:
@@ -63,6 +64,7 @@ def _main(
     capacity: Annotated[int, typer.Option(help="Chats that a worker runs at once.")] = 12,
     lease: Annotated[float, typer.Option(help="Seconds that a worker's lease lasts.")] = 1.0,
     think: Annotated[float, typer.Option(help="Mean seconds that a user waits between two actions.")] = 4.0,
+    slow: Annotated[float, typer.Option(help="Share of messages whose answers take seconds.")] = 0.1,
     patience: Annotated[float, typer.Option(help="Seconds in which all chats must come to rest.")] = 120.0,
     setup: Annotated[str, typer.Option(help="module:function that each worker process calls first.")] = "",
     failpoints: Annotated[bool, typer.Option(help="Also kill and stop at named points of the code.")] = True,  # noqa: FBT002
@@ -85,6 +87,7 @@ def _main(
                 capacity=capacity,
                 lease=lease,
                 think=think,
+                slow=slow,
                 patience=patience,
                 failpoints=failpoints,
                 setup=setup,

@@ -12,7 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from chatfold.testing.crash import story
-from chatfold.testing.crash.ledger import Entry
+from chatfold.testing.crash.ledger import Entry, Said
+from chatfold.testing.crash.streams import Cut, cuts
 from chatfold.testing.crash.users import Sighting, Told
 from events.control import Control
 from events.effects import Effects
@@ -38,6 +39,7 @@ class Case(Struct, frozen=True, kw_only=True):
         given: Ids of all commands that its user gave.
         ledger: What tools did for it, in order.
         frozen: Processes that were stopped at some time, and may have gone on without their lease for a moment.
+        said: What models said in it, in order.
     """
 
     chat: str
@@ -50,6 +52,7 @@ class Case(Struct, frozen=True, kw_only=True):
     given: frozenset[str]
     ledger: Sequence[Entry]
     frozen: frozenset[int]
+    said: Sequence[Said] = ()
 
 
 def at_rest(case: Case) -> Iterator[str]:
@@ -172,6 +175,22 @@ def epochs_rise(case: Case) -> Iterator[str]:
         highest = max(highest, entry.epoch)
 
 
+def streamed_text_kept(case: Case) -> Iterator[str]:
+    """What an answer had said a while before it was cut is kept where its turn ended then."""
+    for cut in owing(case):
+        if not cut.kept:
+            who = "whose worker was lost" if cut.answer.lost else "that its own worker ended"
+            yield (
+                f"{cut.how} at version {cut.answer.ending.version} keeps {cut.answer.kept!r} of an answer {who} and "
+                f"that had said {cut.owed!r} in time"
+            )
+
+
+def owing(case: Case) -> list[Cut]:
+    """Return the answers of which something must be kept; not those of processes that were stopped at some time."""
+    return [cut for cut in cuts(case.log, case.said) if cut.owed and not cut.processes & case.frozen]
+
+
 CHECKS: Final[Mapping[str, Callable[[Case], Iterator[str]]]] = {
     "at rest": at_rest,
     "acknowledged": acknowledged,
@@ -183,6 +202,7 @@ CHECKS: Final[Mapping[str, Callable[[Case], Iterator[str]]]] = {
     "tools announced": tools_announced,
     "tools told true": tools_told_true,
     "epochs rise": epochs_rise,
+    "streamed text kept": streamed_text_kept,
 }
 """The checks of one chat, in the order in which they are made."""
 

@@ -16,6 +16,7 @@ BOUNDS: Final = {
     "rate": (0.01, 1000.0),
     "lease": (0.1, 60.0),
     "think": (0.0, 3600.0),
+    "slow": (0.0, 1.0),
     "patience": (1.0, 3600.0),
 }
 """Least and most of each number."""
@@ -43,6 +44,7 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
         capacity: Chats that a worker runs at once. With many, each kill strands many, and little gets done in between.
         lease: How long a worker's lease lasts.
         think: Mean time that a user waits between two actions.
+        slow: The share of messages that are answered so slowly that a worker may be killed seconds into the answer.
         patience: How long the chats may take to come to rest once nothing is broken any more.
         failpoints: Whether workers are also killed and stopped at named points of the code.
         setup: ``module:function`` that each worker process calls before it begins: to plant a bug that must be found.
@@ -60,6 +62,7 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
     capacity: int = 12
     lease: float = 1.0
     think: float = 4.0
+    slow: float = 0.1
     patience: float = 120.0
     failpoints: bool = True
     setup: str = ""

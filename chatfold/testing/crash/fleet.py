@@ -42,7 +42,12 @@ class _Slot:
     def may_be_killed(self) -> bool:
         """Whether a process is here, and had its time to come to the point at which it is to die."""
         armed = self.life is not None and self.life.failpoints
-        return self.process is not None and (not armed or time.monotonic() - self.since > _CHANCE)
+        return self.may_be_disturbed() and (not armed or time.monotonic() - self.since > _CHANCE)
+
+    def may_be_disturbed(self) -> bool:
+        """Whether a process is here, and is not spared."""
+        spared = self.life.spared if self.life is not None else 0.0
+        return self.process is not None and time.monotonic() - self.since >= spared
 
 
 class Fleet:
@@ -129,6 +134,11 @@ class Fleet:
                 return True
         return False
 
+    def disturb(self, slot: int, number: signal.Signals, *, hold: float | None = None) -> None:
+        """Send a signal as ``send`` does, unless the worker of the slot is spared."""
+        if self._slots[slot].may_be_disturbed():
+            self.send(slot, number, hold=hold)
+
     async def until(self, condition: Callable[[], bool], patience: float) -> bool:
         """Wait until processes came and went so that a condition holds; returns whether it did in time."""
         try:
@@ -167,7 +177,7 @@ class Fleet:
     async def start_healthy(self) -> None:
         """Start one worker to which nothing happens."""
         slot = self._slots[0]
-        self._begin(slot, Life(slot=0, number=slot.lives, capacity=self._config.chats))
+        self._begin(slot, Life(slot=0, number=slot.lives, capacity=self._config.chats, hurried=True))
 
     async def end_healthy(self, patience: float) -> bool:
         """Have it end as a service does; returns whether it did in time."""

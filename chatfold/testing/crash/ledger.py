@@ -1,7 +1,8 @@
-"""The ledger: what tools did, written down outside of the database by the tools themselves.
+"""The ledgers: what tools did and what models said, written down outside of the database by themselves.
 
-One file, one line for each thing, in the order in which they happened: lines are appended by a single write each, so
-neither a kill nor several processes at once can mix them. What they are compared with is in ``checks``.
+One file for each of the two, one line for each thing, in the order in which they happened: lines are appended by a
+single write each, so neither a kill nor several processes at once can mix them. What they are compared with is in
+``checks``.
 """
 
 from __future__ import annotations
@@ -36,8 +37,26 @@ class Entry(Struct, frozen=True, kw_only=True):
     at: float
 
 
+class Said(Struct, frozen=True, kw_only=True):
+    """A line: more text of an answer, written down just before the engine was given the last of it.
+
+    Attributes:
+        chat: Whose answer it is; ``history_version`` and ``attempt`` name the attempt.
+        process: The worker process.
+        at: Seconds since 1970, as the database's machine counts them too.
+    """
+
+    chat: str
+    history_version: int
+    attempt: int
+    process: int
+    at: float
+    text: str
+
+
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(Entry)
+_SAID: Final = msgspec.json.Decoder(Said)
 
 
 class Ledger:
@@ -56,7 +75,7 @@ class Ledger:
     def __exit__(self, *exc: object) -> None:
         os.close(self._file)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: Entry | Said) -> None:
         """Append a line."""
         os.write(self._file, _ENCODER.encode(entry) + b"\n")
 
@@ -67,5 +86,10 @@ def now() -> float:
 
 
 def read_ledger(path: Path) -> list[Entry]:
-    """Return all lines of a ledger, in the order in which they were written."""
+    """Return all lines of the tools' ledger, in the order in which they were written."""
     return [_DECODER.decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def read_said(path: Path) -> list[Said]:
+    """Return all lines of the models' ledger, in the order in which they were written."""
+    return [_SAID.decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []

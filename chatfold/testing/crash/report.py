@@ -55,7 +55,7 @@ class Report(Struct, frozen=True, kw_only=True):
         db = "postgres" if config.on_postgres else "sqlite"
         words = [f"python -m chatfold.testing.crash --seed {config.seed} --kills {config.kills}"]
         words += [f"--workers {config.workers} --chats {config.chats} --db {db}"]
-        for name in ("rate", "capacity", "lease", "think", "patience"):
+        for name in ("rate", "capacity", "lease", "think", "slow", "patience"):
             if (value := getattr(config, name)) != getattr(usual, name):
                 words.append(f"--{name} {value:g}")
         words += [f"--setup {config.setup}"] if config.setup else []

@@ -15,7 +15,7 @@ from chatfold.settings import Settings
 from chatfold.testing.crash.checks import late_runs
 from chatfold.testing.crash.config import CrashConfig, InvalidCrashConfig
 from chatfold.testing.crash.fleet import Fleet
-from chatfold.testing.crash.ledger import read_ledger
+from chatfold.testing.crash.ledger import read_ledger, read_said
 from chatfold.testing.crash.report import Report, Violation, error_lines
 from chatfold.testing.crash.schedule import Fault, faults
 from chatfold.testing.crash.users import Book, User
@@ -156,9 +156,9 @@ class _Run:
             case "kill":
                 fleet.kill(fault.slot)
             case "stop":
-                fleet.send(fault.slot, signal.SIGSTOP, hold=fault.hold)
+                fleet.disturb(fault.slot, signal.SIGSTOP, hold=fault.hold)
             case "drain":
-                fleet.send(fault.slot, signal.SIGTERM)
+                fleet.disturb(fault.slot, signal.SIGTERM)
             case "terminate one":
                 await self._terminate(1)
             case "terminate all":
@@ -202,7 +202,8 @@ class _Run:
         ledger = read_ledger(self._place.ledger)
         self._book.counts["runs of tools begun"] = sum(entry.what == "began" for entry in ledger)
         self._book.counts["runs of tools that a fence would refuse"] = late_runs(ledger)
-        async for violation in violations(engine, self._book, ledger, frozenset(fleet.frozen)):
+        said = read_said(self._place.said)
+        async for violation in violations(engine, self._book, ledger, frozenset(fleet.frozen), said):
             self._found.append(violation)
         return self._found
 

@@ -29,6 +29,10 @@ _OFTEN: Final[frozenset[Point]] = frozenset(
 """Points that a worker comes to many times a second: they are armed for a later time, so that it gets to work first."""
 
 
+_SPARED: Final = (2.5, 5.0)
+"""Seconds for which the last of several workers is spared: it is killed when it has said things some time ago."""
+
+
 class Fault(Struct, frozen=True, kw_only=True):
     """Something that is done to the workers.
 
@@ -57,6 +61,8 @@ class Life(Struct, frozen=True, kw_only=True):
         hold: Seconds for which it stays stopped where a failpoint stops it.
         drained: Seconds after which it is told to end, so that it comes to the points on that way; None: it is not.
         capacity: Chats that it runs at once, where that is not what all do.
+        spared: Seconds for which the schedule does nothing to it.
+        hurried: Its model is never slow.
     """
 
     slot: int
@@ -67,6 +73,8 @@ class Life(Struct, frozen=True, kw_only=True):
     hold: float = 0.0
     drained: float | None = None
     capacity: int | None = None
+    spared: float = 0.0
+    hurried: bool = False
 
 
 def faults(config: CrashConfig) -> Iterator[Fault]:
@@ -86,6 +94,9 @@ def faults(config: CrashConfig) -> Iterator[Fault]:
 def life(config: CrashConfig, slot: int, number: int) -> Life:
     """Return how the process ``number`` of a slot lives."""
     chance = random.Random(f"{config.seed} life {slot} {number}")  # noqa: S311 - see ``faults``
+    if 0 < slot == config.workers - 1:
+        # The others are killed before any of their answers is old.
+        return Life(slot=slot, number=number, spared=chance.uniform(*_SPARED))
     armed = config.failpoints and chance.random() < 0.8
     point = chance.choice([point for point in POINTS if point not in _NOT_IN_WORKERS])
     return Life(

@@ -1,7 +1,8 @@
 """What the chats of a crash test are about: an agent whose model does what the user's message asks for.
 
 A message such as ``4: look act+look ask`` is a turn of three steps with calls of these tools, then an answer. The model
-looks at nothing but its request, so whoever takes a chat over goes on with the same turn.
+looks at nothing but its request, so whoever takes a chat over goes on with the same turn. What it says is in a ledger
+before anybody gets it, with the time: of what it said some seconds before its worker died nothing may be lost.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from typing import Final, Literal
 
-from chatfold.testing.crash.ledger import Entry, Ledger, now
+from chatfold.testing.crash.ledger import Entry, Ledger, Said, now
+from chatfold.testing.episodes import EPISODE
 from events.parts import CrashPolicy
 from generation.agents import Agent, Limits
+from generation.parts import EpisodeKey
 from generation.prompt_types import ModelRequest
+from generation.providers.contract import StreamPart, TextDelta, UsageSoFar
 from generation.providers.script import Cut, Say, Turn, UseTool, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import Tool, ToolContext, client_tool
@@ -40,27 +45,100 @@ _MESSAGE: Final = re.compile(r"\d+:((?: [a-z+]+)*)")
 _ACTION_TIMEOUT: Final = 1.5
 
 
-def message(number: int, chance: random.Random) -> str:
-    """Return a user's message: its number, and what it asks for."""
+SLOW: Final = "slow"
+"""In a message: its first answer takes seconds, long enough for text to be old when its worker is killed."""
+
+_QUICK_PAUSE: Final = 0.004
+_SLOW_PAUSE: Final = 0.09
+"""Seconds between two deltas."""
+
+_LINE: Final = 0.03
+"""Seconds of a stream that share a line of the ledger."""
+
+
+def message(number: int, chance: random.Random, slow: float = 0.0) -> str:
+    """Return a user's message: its number, and what it asks for; ``slow`` is the share of those answered slowly."""
     steps = [chance.choice(_STEPS) for _ in range(chance.choice([0, 1, 1, 2, 3]))]
-    extra = [each for each in ("long", "cut") if chance.random() < 0.15]
+    extra = [each for each, share in (("long", 0.15), ("cut", 0.15), (SLOW, slow)) if chance.random() < share]
     return " ".join([f"{number}:", *steps, *extra])
 
 
-def provider(chance: random.Random) -> ScriptedProvider:
-    """Return the model. Whether a stream that may be cut is cut is drawn from ``chance``."""
+class Storyteller:
+    """The model.
 
-    def answer(request: ModelRequest) -> Turn:
+    Args:
+        chance: Whether a stream that may be cut is cut is drawn from it.
+        said: The ledger of what it says; None: what it says is not noted.
+        hurried: It is never slow.
+    """
+
+    name: Final = PROVIDER
+
+    def __init__(self, chance: random.Random, said: Ledger | None = None, *, hurried: bool = False) -> None:
+        self._chance = chance
+        self._said = said
+        self._hurried = hurried
+        self._quick = ScriptedProvider(self._answer, delay=_QUICK_PAUSE)
+        self._slow = ScriptedProvider(self._answer, delay=_SLOW_PAUSE)
+
+    async def close(self) -> None:
+        """Close nothing: there is no connection."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
+        """Answer, and note what is said; see the contract of providers."""
+        slow = not self._hurried and not request.tool_choice_none and _is_slow(request)
+        episode = EPISODE.get()
+        scribe = _Scribe(episode, self._said) if episode is not None and self._said is not None else None
+        async with aclosing((self._slow if slow else self._quick).stream(request)) as parts:
+            async for part in parts:
+                if scribe is not None:
+                    scribe.hear(part)
+                yield part
+
+    def _answer(self, request: ModelRequest) -> Turn:
         if request.tool_choice_none:
             return turn("Much was said.")
         number, asked, done = _place(request)
-        steps = [step for step in asked if step not in {"long", "cut"}]
-        cut = [Cut()] if "cut" in asked and chance.random() < 0.4 else []
-        text = f"Step {done} of message {number}. " + "and so on " * (40 if "long" in asked else 1)
+        steps = [step for step in asked if step not in {"long", "cut", SLOW}]
+        cut = [Cut()] if "cut" in asked and self._chance.random() < 0.4 else []
+        long = "long" in asked or _is_slow(request)
+        text = f"Step {done} of message {number}. " + "and so on " * (90 if long else 1)
         calls = [UseTool(name) for name in steps[done].split("+")] if done < len(steps) else []
         return turn(Say(text, chunk=24), *cut, *calls)
 
-    return ScriptedProvider(answer, delay=0.004)
+
+class _Scribe:
+    """Writes down what one answer says; what was said in a moment shares a line with what ends it."""
+
+    def __init__(self, episode: EpisodeKey, ledger: Ledger) -> None:
+        self._episode = episode
+        self._ledger = ledger
+        self._text = ""
+        self._written = 0.0
+
+    def hear(self, part: StreamPart | UsageSoFar) -> None:
+        """Take the next part, which the engine was not given yet."""
+        delta, at = isinstance(part, TextDelta), time.time()
+        if isinstance(part, TextDelta):
+            self._text += part.text
+        if self._text and (not delta or at - self._written > _LINE):
+            chat, history_version, attempt = self._episode
+            self._ledger.write(
+                Said(
+                    chat=chat,
+                    history_version=history_version,
+                    attempt=attempt,
+                    process=os.getpid(),
+                    at=at,
+                    text=self._text,
+                )
+            )
+            self._text, self._written = "", at
+
+
+def _is_slow(request: ModelRequest) -> bool:
+    _, asked, done = _place(request)
+    return SLOW in asked and done == 0
 
 
 def _place(request: ModelRequest) -> tuple[str, list[str], int]:

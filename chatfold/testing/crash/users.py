@@ -28,6 +28,9 @@ _PATIENCE: Final = 5.0
 
 _OWNERS: Final = 20
 
+_IMPATIENT: Final = 0.5
+"""How often users interrupt an answer that takes seconds."""
+
 _HASTE: Final = (0.1, 0.1, 1.0, 2.8)
 """Users come in bursts: what they wait between two actions, as parts of the mean time."""
 
@@ -88,12 +91,13 @@ class User:
         self._chance = random.Random(f"{config.seed} user {number}")  # noqa: S311 - it is to be repeated
         self._commands = 0
         self._messages: list[str] = []
+        self._slow = False
         self._rung = asyncio.Event()
 
     async def live(self, over: asyncio.Event) -> None:
         """Begin a chat, and talk until it is over."""
         await _pause(over, self._chance.random() * min(self._config.think, 2.0))
-        text = story.message(0, self._chance)
+        text = self._message()
         await self._give("create_chat", agent=story.AGENT, message=text, owner=f"user-{self._number % _OWNERS}")
         while not over.is_set():
             pause = self._config.think * self._chance.choice(_HASTE) * self._chance.expovariate(1)
@@ -129,21 +133,28 @@ class User:
             )
         elif control.status == "error" and chance.random() < 0.6:
             await self._give("resume")
+        elif control.status == "running" and self._slow and chance.random() < _IMPATIENT:
+            await self._give("interrupt")
         else:
             kinds = [*_ANY, *(_QUEUE if control.queue else ())]
             (do,) = chance.choices([do for do, _ in kinds], [weight for _, weight in kinds])
             await do(self, control)
 
+    def _message(self) -> str:
+        text = story.message(self._commands, self._chance, self._config.slow)
+        self._slow = story.SLOW in text
+        return text
+
     async def _send(self, _: Control) -> None:
-        await self._give("send_message", message=story.message(self._commands, self._chance))
+        await self._give("send_message", message=self._message())
 
     async def _break_in(self, _: Control) -> None:
-        await self._give("send_message", message=story.message(self._commands, self._chance), busy="interrupt")
+        await self._give("send_message", message=self._message(), busy="interrupt")
 
     async def _edit(self, _: Control) -> None:
         if self._messages:
             target = self._chance.choice(self._messages[-3:])
-            text = story.message(self._commands, self._chance)
+            text = self._message()
             await self._give("edit_message", message_id=target, message=text)
 
     async def _give(self, method: Any, *, approve: tuple[str, ...] = (), **arguments: Any) -> None:

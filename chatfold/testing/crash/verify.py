@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from chatfold.cli.timeline import time_of, timeline
 from chatfold.engine import Engine
-from chatfold.testing.crash.checks import CHECKS, Case
-from chatfold.testing.crash.ledger import Entry
+from chatfold.testing.crash.checks import CHECKS, Case, owing
+from chatfold.testing.crash.ledger import Entry, Said
 from chatfold.testing.crash.report import Violation
 from chatfold.testing.crash.users import Book
 from chatfold.transfer import decode_log, load_log
@@ -22,12 +24,15 @@ from store.loading import read_recorded
 
 
 async def violations(
-    engine: Engine, book: Book, ledger: Sequence[Entry], frozen: frozenset[int]
+    engine: Engine, book: Book, ledger: Sequence[Entry], frozen: frozenset[int], said: Sequence[Said] = ()
 ) -> AsyncIterator[Violation]:
-    """Yield what is wrong with any chat that users were told of or that the store has."""
+    """Yield what is wrong with any chat that users were told of or that the store has; counts in the book as well."""
     by_chat: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in ledger:
         by_chat[entry.chat].append(entry)
+    said_in: defaultdict[str, list[Said]] = defaultdict(list)
+    for each in said:
+        said_in[each.chat].append(each)
     there = await _all_chats(engine)
     for chat in sorted({*there, *book.told, *by_chat}):
         if chat not in there:
@@ -35,7 +40,9 @@ async def violations(
             if any(told.reply.what == "done" for told in book.told.get(chat, ())) or by_chat[chat]:
                 yield Violation(check="exists", chat=chat, problem=problem)
             continue
-        case = await case_of(engine, chat, book, by_chat[chat], frozen)
+        case = replace(await case_of(engine, chat, book, by_chat[chat], frozen), said=said_in.get(chat, ()))
+        for cut in owing(case):
+            book.counts[f"answers cut late, by {'another' if cut.answer.lost else 'their'} worker: {cut.how}"] += 1
         found = [(name, problem) for name, check in CHECKS.items() for problem in check(case)]
         found += [("verify", problem) async for problem in _verified(engine, case)]
         shown = tuple(_shown(case.log)) if found else ()

@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from chatfold.testing.crash import story
 from chatfold.testing.crash.calls import serve
 from chatfold.testing.crash.ledger import Ledger
 from chatfold.testing.crash.schedule import Life
+from chatfold.testing.episodes import NotedParts
 from chatfold.testing.stores import WrappedStore
 from events.ids import ChatId
 from store import open_store
@@ -55,6 +57,11 @@ class Place(Struct, frozen=True, kw_only=True):
     def ledger(self) -> Path:
         """Where tools write what they did."""
         return Path(self.folder, "ledger.jsonl")
+
+    @property
+    def said(self) -> Path:
+        """Where models write what they said."""
+        return Path(self.folder, "said.jsonl")
 
     @property
     def log(self) -> Path:
@@ -123,13 +130,14 @@ async def _work(place: Place, life: Life, lifeline: int) -> None:
     loop.add_reader(lifeline, os._exit, 1)
     chance = random.Random(f"{place.seed} worker {life.slot} {life.number}")  # noqa: S311 - it is to be repeated
     store = DeafStore(open_store(place.db)) if life.deaf else open_store(place.db)
-    with Ledger(place.ledger) as ledger:
+    with Ledger(place.ledger) as ledger, Ledger(place.said) as said:
         engine = Engine(
             store,
             [story.agent(ledger, chance)],
-            providers={story.PROVIDER: story.provider(chance)},
+            providers={story.PROVIDER: story.Storyteller(chance, said, hurried=life.hurried)},
             settings=place.settings(life.capacity),
         )
+        engine.runtime.parts = NotedParts(time.monotonic)
         async with engine:
             server = await serve(engine, place.socket(life.slot))
             await stop.wait()

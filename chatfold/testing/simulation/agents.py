@@ -9,9 +9,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from chatfold.testing.episodes import EPISODE
+from chatfold.testing.simulation.loop import HOST, WORLD, Host
 from chatfold.testing.simulation.profile import Profile
 from events.messages import Usage
 from events.parts import CrashPolicy
@@ -20,6 +23,7 @@ from generation.agents import Agent, Limits
 from generation.context import ContextFile, StaticContext
 from generation.errors import ClassifiedError, ProviderError
 from generation.models import ModelConfig
+from generation.parts import EpisodeKey
 from generation.prompt_types import ModelRequest, PromptCall, PromptResult
 from generation.providers.contract import CallDelta, CallEnd, Finish, StreamPart, TextDelta, TextEnd, UsageSoFar
 from generation.tools.contract import Tool, ToolContext, client_tool
@@ -31,6 +35,9 @@ _MODEL: Final = ModelConfig(provider="simulated", name="m", context_limit=4000)
 _OVER: Final = 3500
 """Tokens that an answer reports where the chat is to be compacted."""
 
+_PAUSE: Final = 1.5
+"""Seconds between two words of a slow answer, at most."""
+
 ERRORS: Final = (
     ClassifiedError(kind="overloaded", message="overloaded", retryable=True),
     ClassifiedError(kind="rate_limit", message="slow down", retryable=True, retry_after_us=700_000),
@@ -38,12 +45,38 @@ ERRORS: Final = (
 )
 
 
+@dataclass(slots=True)
+class Spoken:
+    """What one model call said: for which attempt, in which process, and each word with its virtual time."""
+
+    episode: EpisodeKey | None
+    host: Host
+    words: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(word for _, word in self.words)
+
+    def is_old(self, now: float, seconds: float) -> bool:
+        """Whether it has been going on for longer than so many seconds, as far as can be seen."""
+        return bool(self.words) and self.words[0][0] < now - seconds and self.words[-1][0] > now - _PAUSE
+
+    def owed(self, ended: float, seconds: float) -> str:
+        """Return what was said so many seconds before the attempt ended, its last word, and any trouble on the way."""
+        if not self.words:
+            return ""
+        first, last = self.words[0][0], self.words[-1][0]
+        until = min([ended, last, *(at for at in self.host.troubles if at >= first - seconds)]) - seconds
+        return "".join(word for at, word in self.words if at < until)
+
+
 class Mood:
     """How models and tools behave in this run, and what they did.
 
     Attributes:
         calm: Faults are over: models answer and tools work.
-        spoken: What each model call has said so far, by its number.
+        spoken: What each model call has said so far, in order.
         effects: How often each call of a tool had its effect, by tool and idempotency key.
         complaints: What must not have happened.
     """
@@ -52,7 +85,7 @@ class Mood:
         self.profile = profile
         self.random = random
         self.calm = False
-        self.spoken: dict[int, str] = {}
+        self.spoken: list[Spoken] = []
         self.effects: Counter[tuple[str, str]] = Counter()
         self.complaints: list[str] = []
 
@@ -156,18 +189,18 @@ class SimulatedModel:
         """
         mood, random = self._mood, self._mood.random
         number = len(mood.spoken)
-        mood.spoken[number] = ""
+        mood.spoken.append(spoken := Spoken(EPISODE.get(), HOST.get() or WORLD))
         mood.complaints += _wrong_with(request)
         slow = mood.chance(mood.profile.model_slow)
         words = random.randint(1, 8 if slow else 3)
         breaks = random.randrange(words + 1) if mood.chance(mood.profile.model_fails) else None
         yield UsageSoFar(usage=Usage(input=10))
         for place in range(words):
-            await asyncio.sleep(random.random() * (1.5 if slow else 0.1))
+            await asyncio.sleep(random.random() * (_PAUSE if slow else 0.1))
             if place == breaks:
                 raise ProviderError(random.choice(ERRORS))
             word = f"w{number}.{place} "
-            mood.spoken[number] += word
+            spoken.words.append((asyncio.get_running_loop().time(), word))
             yield TextDelta(block=0, text=word)
         if breaks == words:
             return  # cut: the last part never comes

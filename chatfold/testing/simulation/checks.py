@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from chatfold.testing.cuts import OWED, cut_answers
+from chatfold.testing.simulation.agents import Spoken
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
+from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.transfer import stored_log
 from chatfold.verification import verify_chat
 from events.codec import decode
@@ -25,8 +29,10 @@ RESTING: Final = ("waiting", "error")
 """Statuses in which nobody owes a chat anything but its user."""
 
 
-async def check_chat(database: LedgerStore, ledger: Ledger, chat: ChatId) -> tuple[list[str], list[str]]:
-    """Return what is wrong with a chat, and the texts that models committed to it."""
+async def check_chat(
+    database: LedgerStore, ledger: Ledger, chat: ChatId, spoken: Sequence[Spoken]
+) -> tuple[list[str], list[str]]:
+    """Return what is wrong with a chat, and the texts that models committed to it; ``spoken`` is what they said."""
     header = database.header(chat)
     kept = await database.read_events(chat)
     if header is None:
@@ -39,8 +45,10 @@ async def check_chat(database: LedgerStore, ledger: Ledger, chat: ChatId) -> tup
     found += [f"{chat} version {finding.version}: {finding.problem}" for finding in verdict.findings]
     if found:
         return found, []
+    log = [decode(event, blobs=exported.blobs) for event in exported.events]
+    found += _lost(chat, log, spoken, ledger)
     texts: list[str] = []
-    for step in replay(decode(event, blobs=exported.blobs) for event in exported.events):
+    for step in replay(log):
         found += [
             f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)
         ]
@@ -58,14 +66,14 @@ def check_commands(ledger: Ledger) -> Iterator[str]:
             yield f"{chat}: command {command} was refused and is in the log"
 
 
-def check_texts(texts: Sequence[str], spoken: Mapping[int, str]) -> Iterator[str]:
+def check_texts(texts: Sequence[str], spoken: Sequence[str]) -> Iterator[str]:
     """Yield committed answers that no model gave, or that were committed more than once."""
     calls = Counter[int]()
     for text in texts:
         call = int(text.partition(".")[0].removeprefix("w"))
         calls[call] += 1
-        if not spoken.get(call, "").startswith(text):
-            yield f"{text!r} was committed, the model said {spoken.get(call)!r}"
+        if not spoken[call].startswith(text):
+            yield f"{text!r} was committed, the model said {spoken[call]!r}"
     yield from (f"the answer of model call {call} was committed {n} times" for call, n in calls.items() if n > 1)
 
 
@@ -75,6 +83,18 @@ def _compare(chat: ChatId, kept: Sequence[StoredEvent], committed: Sequence[Stor
     for now, then in zip(kept, committed, strict=False):
         if (now.envelope, now.facts, now.digest) != (then.envelope, then.facts, then.digest):
             yield f"{chat}: the event at version {then.envelope.version} was changed"
+
+
+def _lost(chat: ChatId, log: Sequence[Recorded], spoken: Sequence[Spoken], ledger: Ledger) -> Iterator[str]:
+    """Yield answers of which text is lost that was said a while before they were cut."""
+    said = {each.episode[1:]: each for each in spoken if each.episode is not None and each.episode.chat == chat}
+    if not any(each.owed(math.inf, OWED) for each in said.values()):
+        return
+    for cut in cut_answers(log):
+        ended = (ledger.committed[chat, cut.ending.version] - EPOCH_US) / 1e6
+        owed = said[cut.attempt].owed(ended, OWED) if cut.attempt in said else ""
+        if not cut.keeps(owed):
+            yield f"{chat} version {cut.ending.version}: {cut.kept!r} is kept of an answer that had said {owed!r}"
 
 
 def _decided(before: ChatState, recorded: Recorded) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Ledger:
         deleted: Chats that were deleted.
         commands: Command ids by chat.
         acknowledged, refused: Commands whose users were told so.
+        committed: When each event was, by chat and version, in database time.
         taken_by: How each worker came by a chat: a worker's own append, or one that began with a user's command.
     """
 
@@ -40,11 +41,12 @@ class Ledger:
         self.commands: dict[ChatId, set[CommandId]] = {}
         self.acknowledged: list[tuple[ChatId, str]] = []
         self.refused: list[tuple[ChatId, str]] = []
+        self.committed: dict[tuple[str, int], int] = {}
         self.taken_by: dict[tuple[ChatId, WorkerId], str] = {}
         self._doubtful: set[str] = set()
 
-    def appended(self, append: Append, before: Header | None, *, holder_alive: bool) -> None:
-        """Check an append that has just been committed on ``before``."""
+    def appended(self, append: Append, before: Header | None, at: int, *, holder_alive: bool) -> None:
+        """Check an append that has just been committed on ``before``, ``at`` that database time."""
         chat, header = append.chat, append.header
         log = self.logs.setdefault(chat, [])
         known = self.commands.setdefault(chat, set())
@@ -59,6 +61,7 @@ class Ledger:
                 self.fail(f"{chat}: command {envelope.command} is committed a second time at {envelope.version}")
             known.add(envelope.command)
             log.append(new.stored)
+            self.committed[chat, envelope.version] = at
         self._held(append, before, holder_alive=holder_alive)
 
     def _held(self, append: Append, before: Header | None, *, holder_alive: bool) -> None:
@@ -113,7 +116,7 @@ class LedgerStore(MemoryStore):
         alive = before is not None and self._alive(before.holder, self._clock())
         result = await super().append(append)
         if isinstance(result, Appended):
-            self._ledger.appended(append, before, holder_alive=alive)
+            self._ledger.appended(append, before, self._clock(), holder_alive=alive)
         return result
 
     async def delete(self, chat: ChatId, expected_version: int) -> bool:

@@ -33,6 +33,8 @@ class Host:
         dead: None of its handles runs any more.
         stopped: None of its handles runs now; they wait in ``held``.
         ahead: Microseconds by which its wall clock is ahead of the database's.
+        troubles: When something kept it from writing down what its models say: its end, a pause, a call of the store
+            that failed, was slow, or is not over.
     """
 
     def __init__(self, name: str) -> None:
@@ -41,6 +43,7 @@ class Host:
         self.stopped = False
         self.ahead = 0
         self.held: list[asyncio.Handle] = []
+        self.troubles: list[float] = []
 
     def context(self) -> Context:
         """Return a new context in which handles and tasks are this host's."""

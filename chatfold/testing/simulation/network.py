@@ -6,7 +6,7 @@ where its sender died. What appends and leases must be like is the ledger's matt
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -16,7 +16,7 @@ from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.profile import Profile
 from chatfold.testing.stores import WrappedStore
 from events.ids import ChatId
-from store.contract import FEED_START, Append, FeedEvent, FeedPosition, Hint, Store
+from store.contract import FEED_START, Append, FeedEvent, FeedPosition, Hint, PartialChunk, Store
 from store.errors import OutcomeUnknown, StoreUnavailable
 from store.feed import follow
 from store.notify import Subscription
@@ -30,6 +30,10 @@ _TOLD: Final = frozenset({*WRITES, "heartbeat", "forget_worker", "find_command"}
 
 _UNANSWERED: Final = frozenset({*WRITES, "heartbeat"})
 """Calls after which it is not known whether they took effect, where the reply is lost."""
+
+
+_PROMPT: Final = 0.2
+"""Virtual seconds within which a call is over where nothing is wrong."""
 
 
 @dataclass(slots=True, eq=False)
@@ -200,6 +204,15 @@ class ProcessStore(WrappedStore):
 
     async def __aexit__(self, *exc: object) -> None:
         """Leave the database open: it is the world's."""
+
+    async def write_partials(self, chunks: Sequence[PartialChunk]) -> frozenset[ChatId]:
+        """See :meth:`store.contract.Store.write_partials`; the host is in trouble meanwhile, and since if it fails."""
+        begun, troubles = self._network.loop.time(), self._host.troubles
+        troubles.append(begun)
+        kept = await super().write_partials(chunks)
+        if self._network.loop.time() < begun + _PROMPT:
+            troubles.remove(begun)
+        return kept
 
     @property
     def write_level(self) -> int:

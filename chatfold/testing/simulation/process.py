@@ -12,6 +12,7 @@ from typing import Any, Final
 from chatfold.engine import Engine
 from chatfold.randomness import new_id
 from chatfold.settings import Settings
+from chatfold.testing.episodes import NotedParts
 from chatfold.testing.simulation.agents import AGENTS, SimulatedModel
 from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.network import Network, ProcessStore
@@ -68,6 +69,7 @@ class Process(Host):
             providers={"simulated": model},
             settings=make_settings(capacity),
         )
+        self.engine.runtime.parts = self._context.run(NotedParts, time.monotonic)
         # Its thread would look at a real clock.
         self.engine.runtime.settings = replace(self.engine.runtime.settings, watch_loop=False)
         # By default an id takes the time of the clock that was there when its module was imported.
@@ -97,6 +99,7 @@ class Process(Host):
         """Kill it: nothing of it runs any more, no cleanup either. What it has sent is on its way."""
         self.dead = True
         self.running = False
+        self.troubles.append(self._loop.time())
         for answer in self._calls:
             if not answer.done():
                 answer.set_exception(ProcessDied(self.name))

@@ -51,7 +51,8 @@ GRACE: Final = 0.5
 class Profile:
     """The world of one seed. Probabilities are per call, hint, answer or tool call; faults are numbers of events.
 
-    ``segment`` is the number of events after which a segment is built: short chats have some too.
+    ``segment`` is the number of events after which a segment is built: short chats have some too. ``late`` kills are of
+    processes that have been answering for a while.
     """
 
     workers: int
@@ -84,6 +85,7 @@ class Profile:
     deaf: int
     followers: int
     segment: int
+    late: int
 
 
 def draw(random: Random, size: Size) -> Profile:
@@ -126,4 +128,5 @@ def draw(random: Random, size: Size) -> Profile:
         deaf=times(0.2, 2),
         followers=random.choice((0, 0, 1, 2)),
         segment=random.choice((5, 256)),
+        late=times(0.3, 2),
     )

@@ -96,14 +96,18 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
     """
     if _is_in_a_loop():
         raise RuntimeError("simulate runs an event loop of its own: call it from a function that is no coroutine")
-    size = size or Size()
+    with _alone():  # around all that knows the world, so that nothing of it is left when the collector looks
+        return _simulate(seed, size or Size(), trace=trace)
+
+
+def _simulate(seed: int, size: Size, *, trace: bool) -> Outcome:
     random = Random(seed)
     profile = draw(random, size)
     loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=profile.shuffled)
     lines = _Trace(loop, whole=trace)
     mood = Mood(profile, Random(random.random()))
     short = {(loading, "TAIL"): profile.segment, (building, "TAIL"): profile.segment}
-    with _alone(), simulated_machine(loop, Random(random.random())), replacing(short):
+    with simulated_machine(loop, Random(random.random())), replacing(short):
         context = WORLD.context()
         context.run(MOOD.set, mood)  # first, so that all contexts that the world makes have it
         world = context.run(World, loop, profile, random, mood, lines.tell)

@@ -260,3 +260,10 @@ _IDLE: Final = (
     ("clear", 0.7), ("archive", 1.0), ("unarchive", 1.5), ("fork", 1.0), ("erase", 0.5), ("delete", 0.3),
     ("promote", 0.5), ("delete queued", 0.5), ("title", 0.3), ("interrupt", 0.5),
 )  # fmt: skip
+
+
+async def break_off(town: Town, chat: ChatId) -> None:
+    """Interrupt a chat whose answer has stopped, if it still seems to come."""
+    control = town.control(chat)
+    if control is not None and control.status == "running":
+        await _ACTIONS["interrupt"](town, chat, control)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
+from chatfold.testing.cuts import OWED
 from chatfold.testing.simulation.agents import Mood, SimulatedModel
 from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands, check_texts
 from chatfold.testing.simulation.followers import Follower
@@ -19,7 +20,7 @@ from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL, Profile
-from chatfold.testing.simulation.users import Town, act, create
+from chatfold.testing.simulation.users import Town, act, break_off, create
 from events.ids import ChatId
 
 REST: Final = 60.0
@@ -33,6 +34,7 @@ _SOON: Final = POLL + 0.5
 
 _LOOK: Final = 0.25
 _STRUCK: Final = 0.1
+_IMPATIENT: Final = 0.5
 
 
 class World:
@@ -128,6 +130,7 @@ class World:
     def _faults(self) -> list[Awaitable[None]]:
         kinds: tuple[tuple[int, Callable[[], Awaitable[None]]], ...] = (
             (self.profile.kills, self._kill),
+            (self.profile.late, self._kill_late),
             (self.profile.pauses, self._pause),
             (self.profile.stops, self._stop_one),
             (self.profile.outages, self._outage),
@@ -162,8 +165,31 @@ class World:
         self.tell(f"{process.name} is killed")
         process.kill()
         self.processes.remove(process)
+        await self._lose_patience(process)
         await asyncio.sleep(self._random.random() * 2.0)
         self._spawn(worker=process.worker)
+
+    async def _kill_late(self) -> None:
+        """Kill a process that has been giving an answer for a while, if one does in time."""
+        until = self.loop.time() + self.profile.seconds
+        while self.loop.time() < until:
+            now = self.loop.time()
+            old = [each.host for each in self.mood.spoken if not each.host.dead and each.is_old(now, 1.5 * OWED)]
+            if old and isinstance(old[0], Process) and old[0].running:
+                await self._kill(old[0])
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def _lose_patience(self, killed: Process) -> None:
+        """Have a user interrupt an answer that was coming from a process that was killed, now and then."""
+        if self._random.random() > _IMPATIENT:
+            return
+        held = {header.chat for header in self.database.headers() if header.holder == killed.engine.runtime.worker}
+        stopped = [each.episode.chat for each in self.mood.spoken if each.episode is not None and each.host is killed]
+        chats = [chat for chat in dict.fromkeys(stopped) if chat in held]
+        if chats:
+            await asyncio.sleep(self._random.random() * LEASE)
+            await break_off(self.town, self._random.choice(chats))
 
     async def _pause(self, struck: Process | None = None) -> None:
         process = struck or self._pick()
@@ -172,6 +198,7 @@ class World:
         seconds = self._random.choice((0.2, 1.2 * LEASE, 2.0 * LEASE)) * (0.5 + self._random.random())
         self.tell(f"{process.name} stands still for {seconds:.3f} s")
         process.stopped = True
+        process.troubles.append(self.loop.time())
         await asyncio.sleep(seconds)
         if process.stopped:
             self.tell(f"{process.name} goes on")
@@ -259,13 +286,13 @@ class World:
         found: list[str] = []
         for chat in self.ledger.logs:
             if chat not in self.ledger.deleted:
-                problems, said = await check_chat(self.database, self.ledger, chat)
+                problems, said = await check_chat(self.database, self.ledger, chat, self.mood.spoken)
                 found += problems
                 texts += said
         for chat, log in self.ledger.logs.items():
             self.tell(f"{chat} has {len(log)} events, the last one's digest is {log[-1].digest.hex()}")
         found += check_commands(self.ledger)
-        found += check_texts(texts, self.mood.spoken)
+        found += check_texts(texts, [spoken.text for spoken in self.mood.spoken])
         found += [problem for follower in self._followers for problem in follower.problems()]
         found += self.mood.complaints
         if found:
