@@ -11,7 +11,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chatfold.collector import tune_collector
 from tests.benchmarks.ours import Ours
@@ -41,12 +41,6 @@ class Crew:
             if process.stdin is not None:
                 process.stdin.close()
             await process.wait()
-
-    async def new_chat(self) -> Any:
-        raise NotImplementedError("its processes make their own")
-
-    async def turn(self, chat: Any) -> None:
-        raise NotImplementedError("its processes run their own")
 
     async def steps_per_second(self, chats: int, turns: int) -> float:
         """Run turns in ``chats`` chats, as many in each process; from the first start to the last end."""

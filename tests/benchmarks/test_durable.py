@@ -17,7 +17,7 @@ from tests.benchmarks import peers
 from tests.benchmarks.crew import Crew
 from tests.benchmarks.limits import RawGroup, RawSqlite, RawSqliteGroup, RawStatement
 from tests.benchmarks.ours import Ours
-from tests.benchmarks.work import STEPS, Contender, Figures, in_rounds, show
+from tests.benchmarks.work import STEPS, Contender, Figures, ManyAtOnce, in_rounds, show
 
 CHATS: Final = 64
 ENGINE: Final = "chatfold"
@@ -27,7 +27,9 @@ CREW: Final = f"chatfold, {CORES} processes"
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 
 
-async def _measured(title: str, contenders: list[Contender], chats: int, turns: dict[str, int]) -> dict[str, Figures]:
+async def _measured(
+    title: str, contenders: list[Contender | ManyAtOnce], chats: int, turns: dict[str, int]
+) -> dict[str, Figures]:
     found = await in_rounds(contenders, chats, turns)
     show(title, found.values(), "steps/s", found[contenders[0].name])
     return found
@@ -35,7 +37,7 @@ async def _measured(title: str, contenders: list[Contender], chats: int, turns: 
 
 async def test_postgres_many_chats_at_once(durable_database: Callable[[], str]) -> None:
     limit, statement = RawGroup(durable_database()), RawStatement(durable_database())
-    contenders: list[Contender] = [
+    contenders: list[Contender | ManyAtOnce] = [
         limit,
         statement,
         Ours(ENGINE, durable_database()),
@@ -54,7 +56,11 @@ async def test_postgres_many_chats_at_once(durable_database: Callable[[], str]) 
 
 async def test_postgres_one_chat_alone(durable_database: Callable[[], str]) -> None:
     statement = RawStatement(durable_database())
-    contenders: list[Contender] = [statement, RawGroup(durable_database()), Ours(ENGINE, durable_database())]
+    contenders: list[Contender | ManyAtOnce] = [
+        statement,
+        RawGroup(durable_database()),
+        Ours(ENGINE, durable_database()),
+    ]
     contenders += peers.on_postgres(durable_database)
     turns = {"": 25, statement.name: 100, RawGroup.name: 100, ENGINE: 100}
     found = await _measured("PostgreSQL, one chat alone", contenders, 1, turns)
@@ -63,7 +69,7 @@ async def test_postgres_one_chat_alone(durable_database: Callable[[], str]) -> N
 
 async def test_sqlite_many_chats_at_once(tmp_path: Path) -> None:
     limit, single = RawSqliteGroup(tmp_path / "group.db"), RawSqlite(tmp_path / "single.db")
-    contenders: list[Contender] = [
+    contenders: list[Contender | ManyAtOnce] = [
         limit,
         single,
         Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"),
@@ -76,7 +82,11 @@ async def test_sqlite_many_chats_at_once(tmp_path: Path) -> None:
 
 async def test_sqlite_one_chat_alone(tmp_path: Path) -> None:
     single = RawSqlite(tmp_path / "single.db")
-    contenders: list[Contender] = [single, Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"), *peers.on_sqlite(tmp_path)]
+    contenders: list[Contender | ManyAtOnce] = [
+        single,
+        Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"),
+        *peers.on_sqlite(tmp_path),
+    ]
     turns = {"": 25, single.name: 200, ENGINE: 100}
     await _measured("SQLite, full durability, one chat alone", contenders, 1, turns)
 

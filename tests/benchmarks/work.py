@@ -48,22 +48,25 @@ class Texts:
         return TEXTS[self._next % len(TEXTS)]
 
 
-class Contender(Protocol):
-    """A way of keeping chats durable: the engine, the limit, or a peer.
-
-    ``open`` makes it ready on an empty database; ``new_chat`` gives what ``turn`` takes.
-    """
+class Measured(Protocol):
+    """Something that is measured; ``open`` makes it ready on an empty database."""
 
     name: str
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Contender(Measured, Protocol):
+    """A way of keeping chats durable: the engine, the limit, or a peer; ``new_chat`` gives what ``turn`` takes."""
+
     async def new_chat(self) -> Any: ...
     async def turn(self, chat: Any) -> None: ...
 
 
 @runtime_checkable
-class ManyAtOnce(Protocol):
+class ManyAtOnce(Measured, Protocol):
     """A contender that runs its chats in other processes, and takes the time of that itself."""
 
     async def steps_per_second(self, chats: int, turns: int) -> float: ...
@@ -86,7 +89,7 @@ class Figures:
         return f"  {self.name:<44}{self.median:>12,.0f} {unit} {share}  {spread}"
 
 
-async def steps_per_second(contender: Contender, chats: int, turns: int) -> float:
+async def steps_per_second(contender: Contender | ManyAtOnce, chats: int, turns: int) -> float:
     """Run ``turns`` turns in each of ``chats`` new chats at once; return steps per second of all together."""
     if isinstance(contender, ManyAtOnce):
         return await contender.steps_per_second(chats, turns)
@@ -103,7 +106,7 @@ async def steps_per_second(contender: Contender, chats: int, turns: int) -> floa
 
 
 async def in_rounds(
-    contenders: Sequence[Contender], chats: int, turns: dict[str, int], *, rounds: int = ROUNDS
+    contenders: Sequence[Contender | ManyAtOnce], chats: int, turns: dict[str, int], *, rounds: int = ROUNDS
 ) -> dict[str, Figures]:
     """Measure all contenders round by round, after one that does not count; ``turns`` by name, "" for the rest."""
     found = {each.name: Figures(each.name) for each in contenders}
