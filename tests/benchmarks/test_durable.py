@@ -17,7 +17,7 @@ from tests.benchmarks import peers
 from tests.benchmarks.crew import Crew
 from tests.benchmarks.limits import RawGroup, RawSqlite, RawSqliteGroup, RawStatement
 from tests.benchmarks.ours import Ours
-from tests.benchmarks.work import STEPS, Contender, Figures, ManyAtOnce, in_rounds, show
+from tests.benchmarks.work import STEPS, AnyContender, Contender, Figures, in_rounds, show
 
 CHATS: Final = 64
 ENGINE: Final = "chatfold"
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 
 
 async def _measured(
-    title: str, contenders: list[Contender | ManyAtOnce], chats: int, turns: dict[str, int]
+    title: str, contenders: list[AnyContender], chats: int, turns: dict[str, int]
 ) -> dict[str, Figures]:
     found = await in_rounds(contenders, chats, turns)
     show(title, found.values(), "steps/s", found[contenders[0].name])
@@ -37,7 +37,7 @@ async def _measured(
 
 async def test_postgres_many_chats_at_once(durable_database: Callable[[], str]) -> None:
     limit, statement = RawGroup(durable_database()), RawStatement(durable_database())
-    contenders: list[Contender | ManyAtOnce] = [
+    contenders: list[AnyContender] = [
         limit,
         statement,
         Ours(ENGINE, durable_database()),
@@ -56,7 +56,7 @@ async def test_postgres_many_chats_at_once(durable_database: Callable[[], str]) 
 
 async def test_postgres_one_chat_alone(durable_database: Callable[[], str]) -> None:
     statement = RawStatement(durable_database())
-    contenders: list[Contender | ManyAtOnce] = [
+    contenders: list[AnyContender] = [
         statement,
         RawGroup(durable_database()),
         Ours(ENGINE, durable_database()),
@@ -69,7 +69,7 @@ async def test_postgres_one_chat_alone(durable_database: Callable[[], str]) -> N
 
 async def test_sqlite_many_chats_at_once(tmp_path: Path) -> None:
     limit, single = RawSqliteGroup(tmp_path / "group.db"), RawSqlite(tmp_path / "single.db")
-    contenders: list[Contender | ManyAtOnce] = [
+    contenders: list[AnyContender] = [
         limit,
         single,
         Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"),
@@ -82,7 +82,7 @@ async def test_sqlite_many_chats_at_once(tmp_path: Path) -> None:
 
 async def test_sqlite_one_chat_alone(tmp_path: Path) -> None:
     single = RawSqlite(tmp_path / "single.db")
-    contenders: list[Contender | ManyAtOnce] = [
+    contenders: list[AnyContender] = [
         single,
         Ours(ENGINE, f"sqlite:///{tmp_path}/ours.db"),
         *peers.on_sqlite(tmp_path),

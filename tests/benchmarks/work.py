@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from chatfold.collector import tune_collector
 
@@ -72,6 +72,9 @@ class ManyAtOnce(Measured, Protocol):
     async def steps_per_second(self, chats: int, turns: int) -> float: ...
 
 
+AnyContender: TypeAlias = Contender | ManyAtOnce
+
+
 @dataclass
 class Figures:
     """Values of one measure, round by round, and what they are compared with."""
@@ -89,7 +92,7 @@ class Figures:
         return f"  {self.name:<44}{self.median:>12,.0f} {unit} {share}  {spread}"
 
 
-async def steps_per_second(contender: Contender | ManyAtOnce, chats: int, turns: int) -> float:
+async def steps_per_second(contender: AnyContender, chats: int, turns: int) -> float:
     """Run ``turns`` turns in each of ``chats`` new chats at once; return steps per second of all together."""
     if isinstance(contender, ManyAtOnce):
         return await contender.steps_per_second(chats, turns)
@@ -106,7 +109,7 @@ async def steps_per_second(contender: Contender | ManyAtOnce, chats: int, turns:
 
 
 async def in_rounds(
-    contenders: Sequence[Contender | ManyAtOnce], chats: int, turns: dict[str, int], *, rounds: int = ROUNDS
+    contenders: Sequence[AnyContender], chats: int, turns: dict[str, int], *, rounds: int = ROUNDS
 ) -> dict[str, Figures]:
     """Measure all contenders round by round, after one that does not count; ``turns`` by name, "" for the rest."""
     found = {each.name: Figures(each.name) for each in contenders}
