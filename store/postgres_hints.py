@@ -27,8 +27,9 @@ _MOST_BYTES: Final = 7900
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between attempts to connect again, doubled each time."""
 
-_GATHERING: Final = 0.005
-"""Seconds that hints are gathered where none calls for a worker: each message costs the server a transaction."""
+_GATHERING: Final = 0.02
+"""Seconds that hints are gathered where none calls for a worker: each message costs the server a transaction, and this
+process the work of a statement, which a lone chat's steps would pay each time."""
 
 _FAREWELL: Final = 2.0
 """Seconds that closing waits for hints to go out."""
