@@ -167,7 +167,10 @@ RULES: Final = (
 """The decision rules in order (section 6 of the specification)."""
 
 
-_PASSED: Final = tuple(tuple(rule.id for rule in RULES[:place]) for place in range(len(RULES)))
+_IN_ORDER: Final = tuple(
+    (rule.holds, rule, tuple(passed.id for passed in RULES[:place])) for place, rule in enumerate(RULES)
+)
+"""What is asked in turn, with the rule, and the ids of those passed by."""
 
 
 def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDecision:
@@ -178,12 +181,10 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
         policy: The recorded policy.
     """
     control = history.control
-    for place, rule in enumerate(RULES):
-        facts = rule.holds(control, policy)
+    for holds, rule, passed in _IN_ORDER:
+        facts = holds(control, policy)
         if facts is not None:
-            record = Decision(
-                rule=rule.id, action=rule.action, facts=facts, passed=_PASSED[place], policy=control.policy
-            )
+            record = Decision(rule=rule.id, action=rule.action, facts=facts, passed=passed, policy=control.policy)
             return _ACTIONS[rule.id](control, record)
     raise AssertionError("the last rule always holds")  # pragma: no cover - totality of the table
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 from events.ids import ChatId
@@ -20,11 +19,19 @@ _LONGEST_WAIT: Final = 1.0
 """Seconds up to which a user's plan makes room after its first lost append, doubled each time, and at most."""
 
 
-@dataclass(slots=True)
 class _Line:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    plans: int = 0
-    queued: int = 0
+    __slots__ = ("_lock", "plans", "queued")
+
+    def __init__(self) -> None:
+        self.plans = self.queued = 0
+        self._lock: asyncio.Lock | None = None
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """The lock that plans wait at, made when one does: few do."""
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        return self._lock
 
 
 class Turn:
