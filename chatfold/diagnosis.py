@@ -158,7 +158,7 @@ def _running(seen: _Seen) -> _Next:
         return _Next("worker", "Its holder decides what comes next.")
     names = ", ".join(call.name for call in control.indexes.open_calls if call.runs)
     doing = _DOING[running.kind].format(names=names or "a result")
-    return _Next("worker", f"Its holder {doing}; then it decides what comes next.")
+    return _Next("worker", f"Its holder {doing}; then it decides what comes next. {_IF_DEAD}")
 
 
 def _requires_action(seen: _Seen) -> _Next:
@@ -200,7 +200,10 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
     having = [each for each in living if header.agent in each.note.agents]
     able = [each for each in having if each.note.reader_level >= header.reader_level]
     if not living:
-        return _Next("worker", f"{text} No worker is alive.".strip(), at, "Start one: `chatfold worker`.", stuck=True)
+        advice = (
+            f"Start one that has agent {header.agent!r}: `chatfold worker`, with --agents for an application's agents."
+        )
+        return _Next("worker", f"{text} No worker is alive.".strip(), at, advice, stuck=True)
     if not having:
         known = ", ".join(sorted({name for each in living for name in each.note.agents})) or "none"
         return _Next(
@@ -225,6 +228,8 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
         return _Next("worker", text, at, f"It has waited for {waited / 1e6:.0f} s. {advice}")
     return _Next("worker", text, at)
 
+
+_IF_DEAD: Final = "If its process died, another worker takes the chat when the lease has ended."
 
 _BY_STATUS: Final[Mapping[str, Callable[[_Seen], _Next]]] = {
     "pending": _pending,

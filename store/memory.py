@@ -366,7 +366,7 @@ class MemoryStore(Reentrant):
 
     def _require_open(self) -> None:
         if not self._accepting:
-            raise StoreUnavailable("the store is not open")
+            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
 
     def _alive(self, worker: WorkerId | None, now: int) -> bool:
         return worker is not None and self._leases.get(worker, 0) > now

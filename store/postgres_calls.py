@@ -97,7 +97,7 @@ class Calls(Reentrant):
             StoreUnavailable: It is not open.
         """
         if not self._accepting:
-            raise StoreUnavailable("the store is not open")
+            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
 
     def parts(self) -> tuple[Pool, Hints]:
         """Return the connections and the hints.
@@ -106,7 +106,7 @@ class Calls(Reentrant):
             StoreUnavailable: The store is not open.
         """
         if self._opened is None:
-            raise StoreUnavailable("the store is not open")
+            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
         return self._opened
 
     def start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -300,7 +300,7 @@ class SqliteStore(Reentrant):
 
     def _require_open(self) -> tuple[WriteLane, ReadLane]:
         if self._lanes is None:
-            raise StoreUnavailable("the store is not open")
+            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
         return self._lanes
 
     @property

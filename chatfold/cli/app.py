@@ -158,7 +158,8 @@ def chat(
 
     Ctrl-C interrupts the answer (what was said is kept), a second one leaves at once; Ctrl-D ends the talk, /help
     shows what else can be typed. Tools that the client runs are asked at the prompt. A chat that was left can be
-    continued with --chat. Exit code 1: the turn failed, or the chat waits for answers that one message cannot give.
+    continued with --chat. Exit code 1: the turn failed, or nothing was sent because the chat already waits for
+    answers. A turn that ends with a question to the client exits with 0; its status is in the last line of --json.
 
     \b
     Examples:

@@ -41,7 +41,10 @@ def run_doctor(out: Out, chat: str, *, json: bool, db: str | None, log_level: st
             out.data.line(one_line(value, _WIDTH))
         out.data.line()
         out.data.put("next        ", style="bold")
-        out.data.line(printable(found.next + (f" {_when(found.at, found.now)}" if found.at is not None else "")))
+        out.data.line(printable(found.next))
+        if found.at is not None and found.at > found.now:
+            out.data.put("when        ", style="bold")
+            out.data.line(printable(_when(found.at, found.now).removeprefix("at ")))
         if found.advice:
             out.data.put("to do       ", style="bold")
             out.data.line(printable(found.advice))

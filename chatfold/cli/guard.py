@@ -176,6 +176,7 @@ _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
     "chatstate.errors.Refusal": _plain(FAILED),
     "store.errors.InvalidStoreUrl": _plain(USAGE),
     "store.errors.StoreUnavailable": _plain(FAILED, "; --db or CHATFOLD_DB says which database is meant"),
+    "store.errors.ChatExists": _plain(FAILED, ": --as ID"),
     "store.errors.StoreError": _plain(FAILED),
     "events.errors.LogFileError": _plain(FAILED),
     "events.errors.InvalidValue": _plain(USAGE),

@@ -330,7 +330,7 @@ class Said(Shape, frozen=True, kw_only=True, tag="said"):
 
 
 SHAPES: tuple[type[Shape], ...] = (
-    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Problem, Verified, Imported, Adopted, Exported,
-    GraphText, WorkerLine, Migrated, Said,
+    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
+    Adopted, Exported, GraphText, WorkerLine, Migrated, Said,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

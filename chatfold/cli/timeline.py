@@ -5,7 +5,7 @@ Owns what is said of an event in a few words, and how the line is laid out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -140,10 +140,10 @@ def note(event: Event) -> str:
 
 def _special(event: Event) -> str | None:
     match event:
-        case Acquired(takeover=takeover, epoch=epoch):
-            return f"epoch {epoch}" + (", taken over from a dead holder" if takeover else "")
-        case Released(reason=reason):
-            return reason
+        case Acquired(takeover=takeover, epoch=epoch, unknown=unknown):
+            return f"epoch {epoch}" + (", taken over from a dead holder" if takeover else "") + _unknown(unknown)
+        case Released(reason=reason, unknown=unknown):
+            return reason + _unknown(unknown)
         case PolicyRecorded(policy=policy):
             model = f"{policy.model.provider}/{policy.model.name}" if policy.model is not None else "no model"
             return f"agent {policy.agent}, {model}, {len(policy.tools)} tools"
@@ -168,6 +168,10 @@ def _special(event: Event) -> str | None:
             return f"{cause or 'nothing to keep'}{promoted}"
         case _:
             return None
+
+
+def _unknown(calls: Sequence[str]) -> str:
+    return f"; outcome unknown: {', '.join(calls)}" if calls else ""
 
 
 def _effects(event: Effects) -> str:

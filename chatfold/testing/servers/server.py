@@ -19,7 +19,11 @@ import threading
 from abc import ABC, abstractmethod
 from typing import ClassVar, NoReturn, Self
 
-import h11
+try:
+    import h11
+except ModuleNotFoundError as error:
+    message = "chatfold.testing.servers needs the SDK that it serves: pip install 'chatfold[anthropic,openai]'"
+    raise ModuleNotFoundError(message, name="h11") from error
 
 from chatfold.testing.servers.checks import RequestRefused
 from chatfold.testing.servers.http_connection import HttpConnection, RawRequest

@@ -7,7 +7,10 @@ import pytest
 
 from chatfold.cli.output import one_line, printable
 from chatfold.cli.places import is_file
-from chatfold.cli.timeline import time_of
+from chatfold.cli.shapes import SHAPES, Shape
+from chatfold.cli.timeline import note, time_of
+from events.ids import CallKey, WorkerId
+from events.vocabulary import Acquired
 from tests.chatfold.cli.kit import Cli
 from tests.meta.source import ROOT
 
@@ -173,3 +176,12 @@ def test_texts_are_cut_and_cleaned() -> None:
     assert printable("a\x1b\x9b\x00\u2066\r\n\tb") == "a\\x1b\\x9b\\x00\\u2066\\r\n\tb"
     assert printable("é 漢 😀 \ud800") == "é 漢 😀 \\ud800"
     assert time_of(10**30) == f"{10**30} us"
+
+
+def test_calls_whose_outcome_is_unknown_are_named_where_they_became_so() -> None:
+    taken = Acquired(worker=WorkerId("w"), epoch=2, release="0.1.0", takeover=True, unknown=(CallKey("5.0.1"),))
+    assert note(taken) == "epoch 2, taken over from a dead holder; outcome unknown: 5.0.1"
+
+
+def test_every_shape_is_documented() -> None:
+    assert set(Shape.__subclasses__()) == set(SHAPES)

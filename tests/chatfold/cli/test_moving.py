@@ -24,7 +24,7 @@ def test_an_id_in_use_is_refused_and_another_is_taken(chats: Cli) -> None:
     Path("talk.jsonl").write_text(chats.ok("export", "talk").out)
     done = chats.run("import", "talk.jsonl")
     assert done.code == 1
-    assert done.err == "chatfold: chat 'talk' exists already, or did; use another id\n"
+    assert done.err == "chatfold: chat 'talk' exists already, or did; use another id: --as ID\n"
     (line,) = chats.ok("import", "talk.jsonl", "--as", "copy", "--json").lines
     assert line == {"kind": "imported", "chat": "copy", "version": 11, "foreign": True, "missing_blobs": 0}
     chats.ok("verify", "--all")
