@@ -67,12 +67,14 @@ def _load(reference: str) -> list[Agent]:
         value: object = importlib.import_module(module)
         for name in attribute.split("."):
             value = getattr(value, name)
-        if callable(value) and not isinstance(value, Agent):
+        if callable(value) and not isinstance(value, Agent | Tool):
             value = value()
     except (Exception, SystemExit) as error:
         raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
     found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
     agents = [each for each in found if isinstance(each, Agent)]
+    if isinstance(value, Tool):
+        raise UsageProblem(f"--agents {reference} is a tool: name the agent that has it")
     if not agents or len(agents) != len(found):
         raise UsageProblem(f"--agents {reference} is no Agent, no list of agents, and no function that returns them")
     return agents

@@ -45,6 +45,9 @@ def run_list(
     url = existing_store(settings)
     query = ChatQuery(owner=owner, agent=agent, statuses=statuses or None)
     headers = asyncio.run(_headers(url, query, limit))
+    if headers and not json:
+        # To the side, so that a pipe gets the chats alone.
+        out.note(f"{'chat':<32}  {'last changed':<19}  {'status':<15}  {'events':>6}  agent, title")
     for header in headers:
         if json:
             out.data.json(_chat_line(header))

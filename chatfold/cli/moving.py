@@ -149,7 +149,8 @@ def run_migrate(out: Out, *, finish: bool, json: bool, db: str | None, log_level
     if json:
         out.data.json(Migrated(database=redacted(url), schema=NEEDED))
     else:
-        out.note(f"{redacted(url)} has schema {NEEDED}")
+        finished = "; what only this release can read may be written from now on" if finish else ""
+        out.note(f"{redacted(url)} has schema {NEEDED}{finished}")
 
 
 async def _finish(url: str) -> list[LivingWorker]:

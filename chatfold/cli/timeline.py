@@ -177,7 +177,7 @@ def _unknown(calls: Sequence[str]) -> str:
 def _effects(event: Effects) -> str:
     said = [_message(message) for message in event.added]
     said += [f"queued: {_message(queued.message)}" for queued in event.queued]
-    said += [f"{answer.call} answered: {answer.reason or 'its recorded result'}" for answer in event.answers]
+    said += [f"{answer.call} answered: {answer.reason or 'as recorded'}" for answer in event.answers]
     if event.promoted:
         said.append(f"promoted {', '.join(event.promoted)}")
     return "; ".join(said)

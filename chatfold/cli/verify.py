@@ -51,7 +51,8 @@ async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | Non
                 checked += 1
                 bad += bool(verdict.findings)
     if not json:
-        out.note(f"{checked} chats verified, {bad} with problems")
+        note = f"{checked} chats verified, {bad} with problems"
+        out.note(note if checked else "there are no chats: is this the database that you mean?")
     return not bad
 
 

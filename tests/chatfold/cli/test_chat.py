@@ -84,6 +84,7 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
         (["Hello", "--agents", "nothing_there:X"], "cannot be loaded: ModuleNotFoundError"),
         (["Hello", "--agents", "json:dumps"], "cannot be loaded: TypeError"),
         (["Hello", "--agents", "sys:path"], "is no Agent"),
+        (["Hello", "--agents", "wrong_app:look"], "is a tool: name the agent that has it"),
         (["Hello", "--agent", "other"], "there is no agent other; there are assistant"),
         (["Hello", "--chat", "broken"], "belongs to agent 'failing', which is not here"),
         (["Hello", "--base-url", "foo"], "--base-url=foo: a service's URL is http://HOST"),
@@ -98,7 +99,8 @@ def test_what_is_typed_wrong_is_exit_code_2(
     chats: Cli, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
 ) -> None:
     (chats.file.parent / "wrong_app.py").write_text(
-        "import sys\nfrom pydantic import BaseModel\n"
+        "import sys\nfrom chatfold import tool\nfrom pydantic import BaseModel\n"
+        "@tool\ndef look() -> str:\n    return 'seen'\n"
         "class Box(BaseModel):\n    size: int\n"
         "def make():\n    return Box(size='large')\n"
         "def leave():\n    sys.exit(3)\n"

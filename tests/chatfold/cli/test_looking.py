@@ -18,6 +18,9 @@ GOLDEN = sorted((ROOT / "tests" / "golden" / "v0.1" / "logs").glob("*.jsonl"))
 
 
 def test_list_shows_the_newest_change_first_and_filters(chats: Cli) -> None:
+    told = chats.ok("list")
+    assert told.err.split() == ["chat", "last", "changed", "status", "events", "agent,", "title"]
+    assert told.err.index("status") == told.out.index("error")
     lines = chats.ok("list", "--json").lines
     assert [line["chat"] for line in lines] == ["broken", "asks", "talk"]
     assert lines[2]["title"] == "A talk"

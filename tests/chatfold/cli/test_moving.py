@@ -104,7 +104,9 @@ def test_migrate_sets_up_and_says_what_it_found(cli: Cli) -> None:
     (line,) = cli.ok("migrate", "--json").lines
     assert line["database"] == cli.url
     assert cli.ok("migrate").err == f"{cli.url} has schema {line['schema']}\n"
+    assert cli.ok("migrate", "--finish").err.endswith("; what only this release can read may be written from now on\n")
     assert cli.ok("list", "--json").out == ""
+    assert cli.ok("verify", "--all").err == "there are no chats: is this the database that you mean?\n"
     cli.change("UPDATE chatfold_version SET version_num = '9999'")
     cli.change("UPDATE schema_levels SET oldest = '9999'")
     for command in ("migrate", "list"):
