@@ -7,7 +7,7 @@ runner's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
@@ -53,9 +53,13 @@ class CancelScope(Generic[T]):
     Args:
         patience: Seconds that the work gets to end after it was cancelled; None: as long as it takes. Work that goes on
             after that is left behind: whatever it still gives is dropped and logged.
+
+    Attributes:
+        left_with: Set by the work, and asked once if it is left behind: what it gives in place of a value, if anything.
     """
 
     def __init__(self, patience: float | None = None) -> None:
+        self.left_with: Callable[[], T | None] | None = None
         self._patience = patience
         self._waiting: asyncio.Future[None] | None = None
         self._task: asyncio.Task[T] | None = None
@@ -90,8 +94,8 @@ class CancelScope(Generic[T]):
         If the caller's own task is cancelled, the work is too, and has ended when this returns.
 
         Raises:
-            WorkCancelled: The scope was cancelled, and the work ended without a value or had not begun. An error that
-                the work ended with instead is its ``__cause__``.
+            WorkCancelled: The scope was cancelled, and the work ended without a value, was left behind without one or
+                had not begun. An error that the work ended with instead is its ``__cause__``.
             RuntimeError: The scope ran before, or the work was cancelled by something within itself.
         """
         if self._task is not None:
@@ -114,7 +118,10 @@ class CancelScope(Generic[T]):
         cause = self.cause
         if cause is not None and not task.done():
             _leave_behind(task)
-            raise WorkCancelled(cause)
+            value = self.left_with() if self.left_with is not None else None
+            if value is None:
+                raise WorkCancelled(cause)
+            return value
         return self._outcome(task)
 
     async def _wait(self, task: asyncio.Task[T]) -> None:

@@ -59,6 +59,11 @@ class ModelCall:
         if self.source is not None:
             await self.source.close()
 
+    def leave(self) -> None:
+        """End as ``close`` does, without waiting: the call itself may go on for ever."""
+        if self.source is not None:
+            self.source.leave()
+
     async def run(self) -> None:
         """Stream the answer into the assembler and to those who watch.
 
