@@ -76,7 +76,8 @@ class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
 class WorkerNote(Struct, frozen=True, kw_only=True):
     """What a worker says of itself when it takes its lease, for people who look why a chat does not move.
 
-    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id.
+    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id. ``lease``: how
+    long its lease lasts without being renewed, microseconds; 0 where a release says nothing of it.
     """
 
     agents: tuple[str, ...] = ()
@@ -84,6 +85,7 @@ class WorkerNote(Struct, frozen=True, kw_only=True):
     release: str = ""
     reader_level: int = 1
     process: str = ""
+    lease: int = 0
 
 
 class LivingWorker(Struct, frozen=True, kw_only=True):

@@ -169,7 +169,7 @@ def write_level(connection: sqlite3.Connection) -> int:
 
 def list_workers(connection: sqlite3.Connection) -> list[LivingWorker]:
     """Read the leases that are kept."""
-    rows = connection.execute("SELECT worker, expires_at, note FROM workers ORDER BY worker")
+    rows = connection.execute("SELECT worker, CAST(expires_at AS INTEGER), note FROM workers ORDER BY worker")
     return [LivingWorker(worker=row[0], expires_at=row[1], note=worker_note(row[2])) for row in rows]
 
 
