@@ -450,6 +450,10 @@ class Store(Protocol):
         Only events are returned before which none can appear any more: a transaction that is still under way holds back
         those that came after it began. Events of one chat come in the order of their versions. The events of one append
         come together.
+
+        Raises:
+            FeedMoved: Nothing is behind ``after``, and it is ahead of the database; or events are that another server
+                wrote, whose transactions this one has yet to count up to.
         """
         ...
 
