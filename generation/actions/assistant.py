@@ -75,7 +75,7 @@ def _cut(call: ModelCall, report: AttemptReport) -> Message | None:
 def _left(call: ModelCall) -> Outcome | None:
     """Return what to keep of a call that does not end though it was cancelled: what had come by then."""
     call.leave()
-    return _cancelled(call)
+    return _cancelled(call) if call.attempt.scope.cause is not None else _failed(call, call.silent())
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:

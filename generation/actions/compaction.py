@@ -46,7 +46,7 @@ async def compact(attempt: Attempt) -> Outcome:
         options=dict(attempt.config(model).options),
     )
     call = prepare(attempt, model, request, digest_request(request, messages=prompt.digest))
-    attempt.scope.left_with = lambda: _cancelled(call)
+    attempt.scope.left_with = lambda: _left(call)
     try:
         await call.run()
         return _summary(call)
@@ -57,6 +57,13 @@ async def compact(attempt: Attempt) -> Outcome:
         if outcome is None:
             raise
         return outcome
+
+
+def _left(call: ModelCall) -> Outcome | None:
+    """Return the outcome of a call that does not end."""
+    if call.attempt.scope.cause is not None:
+        return _cancelled(call)
+    return call.attempt.failed(call.silent().error, call.report())
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:
