@@ -32,6 +32,8 @@ from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
 Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob"]
 
+NO_HEADER: Final = "there are events and no header: nobody finds the chat"
+
 _PAGE: Final = 200
 """Events read at once."""
 
@@ -181,10 +183,18 @@ async def verify_chat(store: Store, chat: str) -> Verdict:
         await check_stored(log, store, ChatId(chat), None)
         return _verdict(chat, log)
     if loaded is None:
-        raise ChatNotFound("verify", "N", f"there is no chat {chat}")
+        if not await store.read_events(ChatId(chat), limit=1, content=False):
+            raise ChatNotFound("verify", "N", f"there is no chat {chat}")
+        if await store.load_header(ChatId(chat)) is not None:  # it was made in between
+            return await verify_chat(store, chat)
+        log.add("header", None, NO_HEADER)
+        await check_stored(log, store, ChatId(chat), None)
+        return _verdict(chat, log)
     header = loaded.header
     # It may have gone on in between: the header is compared with the log as it was then.
     await check_stored(log, store, ChatId(chat), header.version)
+    if loaded.misplaced:
+        log.add("header", None, "the header's ready_at, by which workers find the chat, is not what the others give")
     for problem in _header_problems(header, log):
         log.add("header", None, problem)
     await _check_end(log, store, header)

@@ -66,11 +66,15 @@ class Header(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
-    """A header as read, with database time and whether the holder's lease lives (False without a holder)."""
+    """A header as read, with database time and whether the holder's lease lives (False without a holder).
+
+    ``misplaced``: its row says otherwise than the header when the chat wants a worker, so that none finds it.
+    """
 
     header: Header
     now: int
     holder_alive: bool
+    misplaced: bool = False
 
 
 class WorkerNote(Struct, frozen=True, kw_only=True):
