@@ -143,6 +143,7 @@ if TYPE_CHECKING:
     )
     from store.errors import (
         ChatExists,
+        FeedMoved,
         InvalidStoreUrl,
         MalformedRow,
         OutcomeUnknown,
@@ -242,6 +243,7 @@ __all__ = [
     "CursorInvalid",
     "DigestMismatch",
     "EventsError",
+    "FeedMoved",
     "GenerationError",
     "IdempotencyConflict",
     "InvalidBaseUrl",
@@ -351,6 +353,7 @@ _HOMES: Final = {
     "ActionStale": "chatstate.errors",
     "AgentDeclarationError": "generation.errors",
     "ChatExists": "store.errors",
+    "FeedMoved": "store.errors",
     "ChatForeign": "chatstate.errors",
     "ChatNotFound": "chatstate.errors",
     "ContentTooLarge": "chatstate.errors",

@@ -12,12 +12,12 @@ from typing import Final
 from msgspec import Struct
 
 from chatfold.sweep import each_chat
-from chatfold.verification import Finding, LogCheck, check_stored
+from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored
 from chatstate.errors import ChatNotFound
 from events.errors import EventsError
 from events.ids import ChatId
 from store.building import build_segments
-from store.contract import Header, Store
+from store.contract import Header, LoadedHeader, Store
 from store.errors import MalformedRow, StoreError, StoreUnavailable
 from store.heading import header_of
 from store.schema import level_of_new_chat
@@ -96,15 +96,19 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
     for _ in range(_TRIES):
         log = LogCheck(chat)
         await check_stored(log, store, identity, None)
-        before, unreadable = await _header(store, identity)
+        if not log.version and not log.found:
+            raise ChatNotFound("repair", "N", f"there is no chat {chat}")
+        loaded, unreadable = await _header(store, identity)
+        before = loaded.header if loaded is not None else None
         header = _header_from(log, identity, before, store.write_level)
-        if header != before and not await store.rebuild_header(header):
+        misplaced = loaded is not None and loaded.misplaced
+        if (header != before or misplaced) and not await store.rebuild_header(header):
             continue  # it went on meanwhile
         dropped, built = await _segments(store, identity, log)
         return Repaired(
             chat=chat,
             version=log.version,
-            header=_differing(header, before),
+            header=(*_differing(header, before), *(("ready_at",) if misplaced else ())),
             unreadable=unreadable,
             foreign=header.foreign,
             dropped=dropped,
@@ -130,15 +134,13 @@ def repair_all(store: Store, *, at_once: int = 4) -> AsyncIterator[Repaired | Re
     return each_chat(store, one, at_once=at_once)
 
 
-async def _header(store: Store, chat: ChatId) -> tuple[Header | None, str | None]:
+async def _header(store: Store, chat: ChatId) -> tuple[LoadedHeader | None, str | None]:
     """Return the header as it is kept, or why it cannot be read."""
     try:
         loaded = await store.load_header(chat)
     except MalformedRow as error:
         return None, error.why
-    if loaded is None:
-        raise ChatNotFound("repair", "N", f"there is no chat {chat}")
-    return loaded.header, None
+    return loaded, NO_HEADER if loaded is None else None
 
 
 def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int) -> Header:

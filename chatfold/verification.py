@@ -32,8 +32,13 @@ from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
 Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob"]
 
+NO_HEADER: Final = "there are events and no header: nobody finds the chat"
+
 _PAGE: Final = 200
 """Events read at once."""
+
+_AGAIN: Final = 5
+"""Times that a chat is looked at again in which something was found while it went on."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -167,12 +172,33 @@ def verify_log(name: str, events: Sequence[StoredEvent], blobs: Mapping[str, byt
 async def verify_chat(store: Store, chat: str) -> Verdict:
     """Verify a stored chat: its log, and that its header, its segments and its large contents are what the log says.
 
-    The log is read a few events at a time.
+    The log is read a few events at a time. What is found while the chat goes on is looked for again: an erasure or a
+    deletion in between takes away what was still to be read.
 
     Raises:
         ChatNotFound: There is no such chat.
         StoreUnavailable: The store cannot be read.
     """
+    verdict = await _verify_once(store, chat)
+    for _ in range(_AGAIN):
+        if not verdict.findings or not await _went_on(store, verdict):
+            break
+        verdict = await _verify_once(store, chat)
+    return verdict
+
+
+async def _went_on(store: Store, verdict: Verdict) -> bool:
+    """Tell whether a chat was changed or deleted since it was looked at."""
+    try:
+        loaded = await store.load_header(ChatId(verdict.chat))
+    except MalformedRow:
+        return False
+    if loaded is not None:
+        return loaded.header.version != verdict.version
+    return not await store.read_events(ChatId(verdict.chat), limit=1, content=False)
+
+
+async def _verify_once(store: Store, chat: str) -> Verdict:
     log = LogCheck(chat)
     try:
         loaded = await store.load_header(ChatId(chat))
@@ -181,10 +207,18 @@ async def verify_chat(store: Store, chat: str) -> Verdict:
         await check_stored(log, store, ChatId(chat), None)
         return _verdict(chat, log)
     if loaded is None:
-        raise ChatNotFound("verify", "N", f"there is no chat {chat}")
+        if not await store.read_events(ChatId(chat), limit=1, content=False):
+            raise ChatNotFound("verify", "N", f"there is no chat {chat}")
+        if await store.load_header(ChatId(chat)) is not None:  # it was made in between
+            return await _verify_once(store, chat)
+        log.add("header", None, NO_HEADER)
+        await check_stored(log, store, ChatId(chat), None)
+        return _verdict(chat, log)
     header = loaded.header
     # It may have gone on in between: the header is compared with the log as it was then.
     await check_stored(log, store, ChatId(chat), header.version)
+    if loaded.misplaced:
+        log.add("header", None, "the header's ready_at, by which workers find the chat, is not what the others give")
     for problem in _header_problems(header, log):
         log.add("header", None, problem)
     await _check_end(log, store, header)

@@ -7,7 +7,7 @@ runner's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
@@ -53,13 +53,23 @@ class CancelScope(Generic[T]):
     Args:
         patience: Seconds that the work gets to end after it was cancelled; None: as long as it takes. Work that goes on
             after that is left behind: whatever it still gives is dropped and logged.
+
+    Attributes:
+        left_with: Set by the work, and asked once if it is left behind: what it gives in place of a value, if anything.
     """
 
     def __init__(self, patience: float | None = None) -> None:
+        self.left_with: Callable[[], T | None] | None = None
         self._patience = patience
         self._waiting: asyncio.Future[None] | None = None
         self._task: asyncio.Task[T] | None = None
         self._cause: Cause | None = None
+        self._left = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing that the work still does counts: it was cancelled, or is left behind."""
+        return self._left or self._cause is not None
 
     @property
     def cause(self) -> Cause | None:
@@ -84,15 +94,21 @@ class CancelScope(Generic[T]):
             self._wake()
         return True
 
+    def leave(self) -> None:
+        """Wait no longer for work that nobody cancelled and that will not end; ``left_with`` says what it comes to."""
+        self._left = True
+        self._wake()
+
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` and return what it gives. A scope runs once.
 
         If the caller's own task is cancelled, the work is too, and has ended when this returns.
 
         Raises:
-            WorkCancelled: The scope was cancelled, and the work ended without a value or had not begun. An error that
-                the work ended with instead is its ``__cause__``.
-            RuntimeError: The scope ran before, or the work was cancelled by something within itself.
+            WorkCancelled: The scope was cancelled, and the work ended without a value, was left behind without one or
+                had not begun. An error that the work ended with instead is its ``__cause__``.
+            RuntimeError: The scope ran before, or the work was cancelled by something within itself or left behind
+                without a value.
         """
         if self._task is not None:
             work.close()
@@ -111,23 +127,29 @@ class CancelScope(Generic[T]):
             elif not task.cancelled():
                 task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
             raise
-        cause = self.cause
-        if cause is not None and not task.done():
-            _leave_behind(task)
-            raise WorkCancelled(cause)
-        return self._outcome(task)
+        return self._outcome(task) if task.done() else self._outcome_without(task)
 
     async def _wait(self, task: asyncio.Task[T]) -> None:
         """Wait for the work, after its cancellation no longer than the patience."""
         self._waiting = asyncio.get_running_loop().create_future()
         task.add_done_callback(self._wake)
         await self._waiting
-        if not task.done():
+        if not task.done() and not self._left:
             await asyncio.wait({task}, timeout=self._patience)
 
     def _wake(self, _: object = None) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
+
+    def _outcome_without(self, task: asyncio.Task[T]) -> T:
+        """Leave the work behind, and return what it leaves."""
+        _leave_behind(task)
+        value = self.left_with() if self.left_with is not None else None
+        if value is not None:
+            return value
+        if self._cause is not None:
+            raise WorkCancelled(self._cause)
+        raise RuntimeError("the work was left behind")
 
     def _outcome(self, task: asyncio.Task[T]) -> T:
         if task.cancelled():

@@ -121,6 +121,11 @@ class PartialSource:
         """End: nothing more is handed over, and what was is written, or is not, when this returns."""
         await self._flusher.forget(self)
 
+    def leave(self) -> None:
+        """End without waiting for a write under way: the store takes no chunk of an attempt that has ended."""
+        self.give_up()
+        self._flusher.drop(self)
+
     def chunks(self) -> Sequence[PartialChunk]:
         """Return the chunks to write: those that the store did not take, and one of what came since."""
         if self._parts:
@@ -207,9 +212,13 @@ class Flusher:
             self._hurry = True
             self._woken.set()
 
+    def drop(self, source: PartialSource) -> None:
+        """Take a source out."""
+        self._waiting.pop(source.key, None)
+
     async def forget(self, source: PartialSource) -> None:
         """Take a source out, and wait for a write of its chunks that is under way."""
-        self._waiting.pop(source.key, None)
+        self.drop(source)
         while source.key in self._under_way:
             self._written.clear()
             await self._written.wait()

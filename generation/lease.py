@@ -3,6 +3,9 @@
 Lost is what this process takes for lost, by the store's answer or by its own clock: whichever says so first, and though
 the store may have renewed the row meanwhile. An id is never used again after its runners were told to stop.
 
+A row that says it lives longer than its lease lasts was written before the database's clock was put back, and its
+worker may be gone: who does not renew it within its lease is dead, whatever the row says.
+
 Owns the heartbeat, the id that changes with each lease, and who else is alive. What becomes of chats when the lease is
 lost is the worker's matter: it is told at once.
 """
@@ -17,6 +20,7 @@ from typing import Final
 from events.ids import WorkerId
 from generation.runtime import Runtime
 from generation.watchdog import LoopWatch
+from store.contract import Heartbeat, LivingWorker
 from store.errors import StoreError
 from store.failpoints import reach
 from store.log import get_logger
@@ -25,6 +29,9 @@ _log = get_logger(__name__)
 
 BEATS: Final = 3
 """Heartbeats in the time of a lease."""
+
+_STEP: Final = 1.0
+"""Seconds by which clocks may differ from one heartbeat to the next without having been put back."""
 
 
 class Lease:
@@ -43,6 +50,8 @@ class Lease:
         self.watch = LoopWatch(runtime.settings.lease / 2) if runtime.settings.watch_loop else None
         self._lost = True
         self._alive: tuple[WorkerId, ...] = ()
+        self._ahead: dict[WorkerId, tuple[int, float]] = {}
+        self._offset = -math.inf
         self.kin: tuple[WorkerId, ...] = ()
         """Living workers that run chats of the same agents, this one among them."""
 
@@ -144,16 +153,35 @@ class Lease:
             return False
         runtime.lease_until = asked + lease
         self._lost = False
-        await self._meet(beat.peers)
+        await self._meet(beat, asked)
         return True
 
-    async def _meet(self, alive: tuple[WorkerId, ...]) -> None:
-        """Note who is alive; what a worker says of itself is read when a new one is among them."""
-        if alive == self._alive:
+    async def _meet(self, beat: Heartbeat, asked: float) -> None:
+        """Note who is alive; what workers say of themselves is read when a new one is among them.
+
+        It is also read when the database's clock was put back, and while a row is ahead of it.
+        """
+        put_back = beat.now / 1e6 - asked < self._offset - _STEP
+        self._offset = beat.now / 1e6 - asked
+        if beat.peers == self._alive and not put_back and not self._ahead:
             return
+        living = [each for each in await self._runtime.journal.store.list_workers() if each.worker in beat.peers]
         agents = set(self._runtime.agents)
-        kin = {self._runtime.worker}
-        for each in await self._runtime.journal.store.list_workers():
-            if each.worker in alive and not agents.isdisjoint(each.note.agents):
-                kin.add(each.worker)
-        self._alive, self.kin = alive, tuple(sorted(kin))
+        kin = {each.worker for each in living if not agents.isdisjoint(each.note.agents)}
+        self._alive, self.kin = beat.peers, tuple(sorted(kin | {self._runtime.worker}))
+        await self._look_at_rows_ahead(living, beat.now, asked)
+
+    async def _look_at_rows_ahead(self, living: list[LivingWorker], now: int, asked: float) -> None:
+        """End the leases whose rows are ahead of the database's clock and were not renewed in the time of a lease."""
+        before, self._ahead = self._ahead, {}
+        for each in living:
+            if not each.note.lease or each.expires_at <= now + each.note.lease + _STEP * 1e6:
+                continue
+            until, seen = before.get(each.worker, (None, asked))
+            if until != each.expires_at:
+                seen = asked
+            elif asked - seen > each.note.lease / 1e6:
+                _log.warning("lease_ended_ahead_of_clock", worker=each.worker, ahead=(each.expires_at - now) / 1e6)
+                await self._runtime.journal.store.forget_worker(each.worker)
+                continue
+            self._ahead[each.worker] = each.expires_at, seen

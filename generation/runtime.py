@@ -160,6 +160,7 @@ class Runtime:
             release=self.release,
             reader_level=READER_LEVEL,
             process=f"{socket.gethostname()}:{os.getpid()}",
+            lease=round(self.settings.lease * 1e6),
         )
 
     @property

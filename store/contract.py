@@ -66,17 +66,22 @@ class Header(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
-    """A header as read, with database time and whether the holder's lease lives (False without a holder)."""
+    """A header as read, with database time and whether the holder's lease lives (False without a holder).
+
+    ``misplaced``: its row says otherwise than the header when the chat wants a worker, so that none finds it.
+    """
 
     header: Header
     now: int
     holder_alive: bool
+    misplaced: bool = False
 
 
 class WorkerNote(Struct, frozen=True, kw_only=True):
     """What a worker says of itself when it takes its lease, for people who look why a chat does not move.
 
-    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id.
+    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id. ``lease``: how
+    long its lease lasts without being renewed, microseconds; 0 where a release says nothing of it.
     """
 
     agents: tuple[str, ...] = ()
@@ -84,6 +89,7 @@ class WorkerNote(Struct, frozen=True, kw_only=True):
     release: str = ""
     reader_level: int = 1
     process: str = ""
+    lease: int = 0
 
 
 class LivingWorker(Struct, frozen=True, kw_only=True):
@@ -448,6 +454,10 @@ class Store(Protocol):
         Only events are returned before which none can appear any more: a transaction that is still under way holds back
         those that came after it began. Events of one chat come in the order of their versions. The events of one append
         come together.
+
+        Raises:
+            FeedMoved: Nothing is behind ``after``, and it is ahead of the database; or events are that another server
+                wrote, whose transactions this one has yet to count up to.
         """
         ...
 

@@ -90,3 +90,12 @@ class ChatExists(StoreError):
     def __init__(self, chat: str) -> None:
         super().__init__(f"chat {chat!r} exists already, or did; use another id")
         self.chat = chat
+
+
+class FeedMoved(StoreError):
+    """The database is another than the one that a feed's positions were given by: it was restored from a copy."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"{why}: the database was restored from a copy; let each consumer begin anew, without a cursor"
+        )

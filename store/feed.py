@@ -12,6 +12,9 @@ from typing import Final
 
 from store.contract import FeedEvent, FeedPosition, Hint, Store
 
+AHEAD: Final = "the position is ahead of the feed's end"
+"""Why a feed was moved, where its database is an older one."""
+
 _PAGE: Final = 500
 """Events asked for at once."""
 

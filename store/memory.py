@@ -38,8 +38,8 @@ from store.contract import (
     WorkerNote,
 )
 from store.due import Candidate, in_turn
-from store.errors import StoreUnavailable
-from store.feed import follow
+from store.errors import FeedMoved, StoreUnavailable
+from store.feed import AHEAD, follow
 from store.lifecycle import Reentrant
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
@@ -349,6 +349,8 @@ class MemoryStore(Reentrant):
             if event.position.tx != taken[-1].position.tx:
                 break
             taken.append(event)
+        if after > self._feed_end:
+            raise FeedMoved(AHEAD)
         return taken
 
     async def feed_end(self) -> FeedPosition:

@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from store.errors import InvalidStoreUrl, MissingExtra, SchemaTooNew, StoreUnavailable
 from store.failpoints import reach
+from store.postgres_feed import NEWEST, NUMBER_ANEW
 from store.schema import NEEDED, READER_LEVEL, REVISIONS, VERSION_TABLE
 from store.sqlite_lock import is_locked, tell_locked
 from store.urls import parse_postgres, parse_sqlite, redacted
@@ -25,6 +26,8 @@ _ADVISORY_LOCK = 0x63686174666F6C64
 
 def migrate(url: str, *, to: str = NEEDED) -> None:
     """Run a database's migrations forward; blocks until done.
+
+    Events that came to PostgreSQL with a dump from another server are given places in the feed of this one.
 
     Args:
         url: A store URL, as for ``open_store``. There is nothing to migrate in ``memory://``.
@@ -83,6 +86,8 @@ def _migrate_postgres(url: str, to: str) -> None:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
             _upgrade(connection, settings.url, to)
+            if to == NEEDED:
+                _number_anew(connection)
     except psycopg.Error as error:
         raise StoreUnavailable(f"{settings.url} was not migrated: {error}") from error
 
@@ -102,6 +107,14 @@ def _upgrade(connection: Connection, url: str, to: str) -> None:
         # Nobody wrote here before, so nobody of an older release does.
         connection.execute(text("UPDATE schema_levels SET write_level = :level"), {"level": READER_LEVEL})
     reach("migration.written")
+
+
+def _number_anew(connection: Connection) -> None:
+    """Give the feed's events transactions of this server, where they came with a dump from another one."""
+    end, newest = connection.exec_driver_sql(NEWEST).one()
+    if newest >= end:
+        connection.exec_driver_sql("LOCK TABLE chat_events IN SHARE ROW EXCLUSIVE MODE")
+        connection.exec_driver_sql(NUMBER_ANEW)
 
 
 def _revision(connection: Connection) -> str | None:

@@ -54,7 +54,7 @@ from store.rows import (
     HEADER_COLUMNS,
     header_of,
 )
-from store.rules import check_append, check_import, hint_of
+from store.rules import check_append, check_import, hint_of, is_misplaced
 from store.shield import outcome
 
 Row = tuple[Any, ...]
@@ -84,8 +84,9 @@ class PostgresStore(Beside):
         rows = await self.read(sql.LOAD, {"chat": chat})
         if not rows:
             return None
-        now, alive = rows[0][len(HEADER_COLUMNS) :]
-        return LoadedHeader(header=header_of(rows[0]), now=now, holder_alive=alive)
+        now, alive, ready = rows[0][len(HEADER_COLUMNS) :]
+        header = header_of(rows[0])
+        return LoadedHeader(header=header, now=now, holder_alive=alive, misplaced=is_misplaced(header, ready))
 
     async def read_events(
         self, chat: ChatId, *, after: int = 0, upto: int | None = None, limit: int | None = None, content: bool = True

@@ -21,10 +21,12 @@ from store.contract import (
     WorkerNote,
 )
 from store.due import OWNERS, Candidate, in_turn, window
+from store.errors import FeedMoved
 from store.failpoints import reach
+from store.feed import AHEAD
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
-from store.postgres_feed import LINE, READ_FEED
+from store.postgres_feed import LINE, NEWEST, READ_FEED
 from store.postgres_pool import Connection
 from store.rows import (
     note_bytes,
@@ -174,7 +176,16 @@ class Beside(Calls):
         if limit <= 0:
             return []
         rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
+        if not rows:
+            await self._check_feed(after)
         return [FeedEvent(FeedPosition(row[0], row[1]), row[2], sql.read_event(row[2], row[3:])) for row in rows]
+
+    async def _check_feed(self, after: FeedPosition) -> None:
+        ((end, newest),) = await self.read(NEWEST, {})
+        if newest >= end:
+            raise FeedMoved("the feed has events of another server's transactions (run `chatfold migrate`)")
+        if after.tx >= end:
+            raise FeedMoved(AHEAD)
 
     async def feed_end(self) -> FeedPosition:
         """See :meth:`store.contract.Store.feed_end`."""

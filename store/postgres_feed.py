@@ -4,6 +4,9 @@ Transactions commit in another order than they begin, so an event may appear bef
 feed goes by the transaction's number and stops below the oldest that is still under way: behind that line nothing can
 appear any more. Who leaves a writing transaction open anywhere on the server holds the feed back meanwhile.
 
+Another server counts its transactions from elsewhere. Where a database was restored there from a dump, its events have
+numbers that this server may reach in years: until they are numbered anew, the feed says so.
+
 The index of the feed has one entry for each command, at its first event; the other events stand behind it under the
 primary key.
 """
@@ -42,3 +45,21 @@ LINE: Final = (
     f"SELECT pg_snapshot_xmin(pg_current_snapshot()){_NUMBER}, pg_snapshot_xmax(pg_current_snapshot()){_NUMBER}"
 )
 """The oldest transaction under way, and the first one that has not begun."""
+
+NEWEST: Final = f"""
+SELECT pg_snapshot_xmax(pg_current_snapshot()){_NUMBER}, coalesce((
+  SELECT tx{_NUMBER} FROM chat_events WHERE command_index = 0 ORDER BY chat_events.tx DESC, position DESC LIMIT 1
+), 0)
+"""
+"""The first transaction that has not begun, and the one that the feed's last event names."""
+
+NUMBER_ANEW: Final = """
+UPDATE chat_events e SET tx = pg_current_xact_id(), position = o.place
+FROM (
+  SELECT chat, version, row_number() OVER (
+    ORDER BY tx < pg_snapshot_xmax(pg_current_snapshot()), tx, position
+  ) AS place FROM chat_events
+) o
+WHERE o.chat = e.chat AND o.version = e.version
+"""
+"""Gives all events places in one transaction of this server: first those that came with the dump."""

@@ -45,7 +45,7 @@ RAISE_LEVEL: Final = (
     "UPDATE schema_levels SET write_level = greatest(write_level, %(level)s::int) RETURNING write_level"
 )
 LOAD: Final = (
-    f"SELECT {_HEADER}, {NOW}, coalesce(w.expires_at > {NOW}, false) "
+    f"SELECT {_HEADER}, {NOW}, coalesce(w.expires_at > {NOW}, false), c.ready_at "
     "FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = %(chat)s"
 )
 FIND_COMMAND: Final = """
@@ -56,7 +56,19 @@ SELECT s.version, nullif(s.fingerprint, ''),
     (SELECT n.version FROM chat_events n WHERE n.chat = s.chat ORDER BY n.version DESC LIMIT 1))
 FROM chat_events s WHERE s.chat = %(chat)s AND s.command = %(command)s AND s.command_index = 0
 """
-LIST_IDS: Final = "SELECT chat FROM chats WHERE chat > %(after)s ORDER BY chat LIMIT %(limit)s"
+LIST_IDS: Final = """
+WITH RECURSIVE ids (chat, n) AS (
+  SELECT %(after)s::text COLLATE "C", 0::bigint
+  UNION ALL SELECT (
+    SELECT least(
+      (SELECT chat FROM chats c WHERE c.chat > i.chat ORDER BY chat LIMIT 1),
+      (SELECT chat FROM chat_events e WHERE e.chat > i.chat ORDER BY chat LIMIT 1)
+    )
+  ), n + 1 FROM ids i WHERE i.chat IS NOT NULL AND n < %(limit)s
+)
+SELECT chat FROM ids WHERE n > 0 AND chat IS NOT NULL
+"""
+"""Chats by their headers and, should one have been lost, by their events."""
 GET_BLOBS: Final = "SELECT digest, data FROM blobs WHERE digest = ANY(%(digests)b::text[])"
 TOMBSTONE: Final = "SELECT digest FROM tombstones WHERE chat = %(chat)s"
 HELD_BY: Final = "SELECT chat FROM chats WHERE holder = %(worker)s AND ready_at IS NOT NULL ORDER BY chat"

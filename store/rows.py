@@ -217,20 +217,23 @@ def note_bytes(note: WorkerNote | RefusalNote | None) -> bytes | None:
 
 
 def worker_note(data: bytes | None) -> WorkerNote:
-    """Return what a worker said of itself; one of another release may have said something else."""
+    """Return what a worker said of itself: nothing where the note is not as this release writes it."""
     try:
         return WorkerNote() if data is None else _WORKER_NOTES.decode(data)
-    except msgspec.MsgspecError:
+    except _NO_NOTE:
         return WorkerNote()
 
 
 def refusal_note(data: bytes) -> RefusalNote | None:
-    """Return a refusal that was noted; None where another release noted it in another form."""
+    """Return a refusal that was noted; None where the note is not as this release writes it."""
     try:
         return _REFUSAL_NOTES.decode(data)
-    except msgspec.MsgspecError:
+    except _NO_NOTE:
         return None
 
+
+_NO_NOTE: Final = (msgspec.MsgspecError, UnicodeError, TypeError)
+"""What reading a note raises that another release wrote, or nobody: notes are for people, nothing may fail by one."""
 
 _WORKER_NOTES: Final = msgspec.json.Decoder(WorkerNote)
 _REFUSAL_NOTES: Final = msgspec.json.Decoder(RefusalNote)

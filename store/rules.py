@@ -74,6 +74,17 @@ def ready_at(header: Header) -> int | None:
     return header.due_at if header.status == "requires_action" else None
 
 
+def is_misplaced(header: Header, ready: int | None) -> bool:
+    """Return whether a row's ``ready_at`` is not what its header asks for.
+
+    Since when a running chat has run is told otherwise by release 0.1: of those it counts that something is said.
+    """
+    wanted = ready_at(header)
+    if header.status == "running":
+        return (ready is None) != (wanted is None)
+    return ready != wanted
+
+
 def is_settled(header: Header) -> bool:
     """Whether no worker owes the chat anything: it waits, failed, asks its client, or is not this store's to run."""
     return header.foreign or header.status not in ("pending", "running")

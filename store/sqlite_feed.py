@@ -14,6 +14,8 @@ from typing import Final
 
 from events.ids import ChatId
 from store.contract import FEED_START, FeedEvent, FeedPosition, Hint
+from store.errors import FeedMoved
+from store.feed import AHEAD
 from store.rows import EVENT_COLUMNS, event_of
 
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
@@ -60,12 +62,18 @@ def changed_since(connection: sqlite3.Connection, seen: int, now: int) -> tuple[
 
 
 def read_feed(connection: sqlite3.Connection, after: FeedPosition, limit: int) -> list[FeedEvent]:
-    """Read whole appends behind ``after``, and the rest of the one that it lies in, until ``limit`` is reached."""
+    """Read whole appends behind ``after``, and the rest of the one that it lies in, until ``limit`` is reached.
+
+    Raises:
+        FeedMoved: ``after`` is ahead of the file.
+    """
     found = list[FeedEvent]()
     # Closed whatever happens: a statement left open would keep its connection at what it saw.
     with closing(_heads(connection, after.tx)) as heads:
         while len(found) < limit and (head := next(heads, None)) is not None:
             found += [event for event in _append_at(connection, *head) if event.position > after]
+    if not found and after.position > last_position(connection):
+        raise FeedMoved(AHEAD)
     return found
 
 

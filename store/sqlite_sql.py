@@ -34,11 +34,15 @@ from store.rows import (
     segment_of,
     worker_note,
 )
+from store.rules import is_misplaced
 
 _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
 
-LOAD: Final = f"SELECT {_HEADER}, w.expires_at FROM chats c LEFT JOIN workers w ON w.worker = c.holder WHERE c.chat = ?"
+LOAD: Final = (
+    f"SELECT {_HEADER}, c.ready_at, w.expires_at FROM chats c LEFT JOIN workers w ON w.worker = c.holder "
+    "WHERE c.chat = ?"
+)
 FIND_START: Final = (
     "SELECT version, nullif(fingerprint, x'') FROM chat_events WHERE chat = ? AND command = ? AND command_index = 0"
 )
@@ -51,6 +55,19 @@ SEGMENTS: Final = """
 SELECT chat, first_version, last_version, start, count, schema_number, digest, data FROM segments WHERE chat = ?
 ORDER BY last_version, first_version
 """
+LIST_IDS: Final = """
+WITH RECURSIVE ids (chat, n) AS (
+  SELECT :after, 0
+  UNION ALL SELECT (
+    SELECT min(chat) FROM (
+      SELECT min(chat) AS chat FROM chats WHERE chat > i.chat
+      UNION ALL SELECT min(chat) FROM chat_events WHERE chat > i.chat
+    )
+  ), n + 1 FROM ids i WHERE i.chat IS NOT NULL AND n < :limit
+)
+SELECT chat FROM ids WHERE n > 0 AND chat IS NOT NULL
+"""
+"""Chats by their headers and, should one have been lost, by their events."""
 UNUSED_BLOBS: Final = """
 SELECT digest FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.digest = b.digest) LIMIT ?
 """
@@ -66,7 +83,8 @@ def load_header(connection: sqlite3.Connection, chat: str, now: int) -> LoadedHe
     if row is None:
         return None
     alive = isinstance(row[-1], int) and row[-1] > now
-    return LoadedHeader(header=header_of(row), now=now, holder_alive=alive)
+    header = header_of(row)
+    return LoadedHeader(header=header, now=now, holder_alive=alive, misplaced=is_misplaced(header, row[-2]))
 
 
 def read_events(
@@ -140,8 +158,7 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
 
 def list_ids(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Any]:
     """Read ids in their order."""
-    rows = connection.execute("SELECT chat FROM chats WHERE chat > ? ORDER BY chat LIMIT ?", (after or "", limit))
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(LIST_IDS, {"after": after or "", "limit": limit})]
 
 
 def get_blobs(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[str, bytes]:
@@ -169,7 +186,7 @@ def write_level(connection: sqlite3.Connection) -> int:
 
 def list_workers(connection: sqlite3.Connection) -> list[LivingWorker]:
     """Read the leases that are kept."""
-    rows = connection.execute("SELECT worker, expires_at, note FROM workers ORDER BY worker")
+    rows = connection.execute("SELECT worker, CAST(expires_at AS INTEGER), note FROM workers ORDER BY worker")
     return [LivingWorker(worker=row[0], expires_at=row[1], note=worker_note(row[2])) for row in rows]
 
 

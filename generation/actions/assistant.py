@@ -47,6 +47,7 @@ async def generate(attempt: Attempt) -> Outcome:
         options=attempt.prompt.options_digest(request),
     )
     call = prepare(attempt, model, request, digests)
+    attempt.scope.left_with = lambda: _left(call)
     try:
         await call.run()
     except ProviderError as error:
@@ -69,6 +70,12 @@ def _failed(call: ModelCall, error: ProviderError) -> Outcome:
 
 def _cut(call: ModelCall, report: AttemptReport) -> Message | None:
     return cut_answer(call.assembler, report.step) if report.step is not None else None
+
+
+def _left(call: ModelCall) -> Outcome | None:
+    """Return what to keep of a call that does not end though it was cancelled: what had come by then."""
+    call.leave()
+    return _cancelled(call) if call.attempt.scope.cause is not None else _failed(call, call.silent())
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:

@@ -46,15 +46,30 @@ async def compact(attempt: Attempt) -> Outcome:
         options=dict(attempt.config(model).options),
     )
     call = prepare(attempt, model, request, digest_request(request, messages=prompt.digest))
+    attempt.scope.left_with = lambda: _left(call)
     try:
         await call.run()
         return _summary(call)
     except ProviderError as error:
         return attempt.failed(error.error, call.report())
     except asyncio.CancelledError:
-        if attempt.scope.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN, Cause.HISTORY_CHANGED):
-            return Stopped(report=call.report())
-        raise
+        outcome = _cancelled(call)
+        if outcome is None:
+            raise
+        return outcome
+
+
+def _left(call: ModelCall) -> Outcome | None:
+    """Return the outcome of a call that does not end."""
+    if call.attempt.scope.cause is not None:
+        return _cancelled(call)
+    return call.attempt.failed(call.silent().error, call.report())
+
+
+def _cancelled(call: ModelCall) -> Outcome | None:
+    """Return what the call cost; None where nothing may be written."""
+    told = (Cause.USER_INTERRUPT, Cause.SHUTDOWN, Cause.HISTORY_CHANGED)
+    return Stopped(report=call.report()) if call.attempt.scope.cause in told else None
 
 
 def _answered(state: ChatState) -> ChatState:

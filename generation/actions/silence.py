@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 
 class SilenceGuard:
@@ -12,14 +13,18 @@ class SilenceGuard:
 
     Args:
         limit: Seconds until something must be heard.
+        patience: Seconds that the task has to end after it was cancelled.
+        hangs: Called when it has neither ended nor heard anything by then.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, patience: float, hangs: Callable[[], object]) -> None:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a guard is made within a task")
         self.limit = limit
         self.expired = False
+        self._patience = patience
+        self._hangs = hangs
         self._task = task
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + limit
@@ -50,3 +55,4 @@ class SilenceGuard:
         else:
             self.expired = True
             self._task.cancel()
+            self._timer = self._loop.call_later(self._patience, self._hangs)

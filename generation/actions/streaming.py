@@ -37,6 +37,7 @@ class ModelCall:
     assembler: Assembler
     started_at: int
     source: PartialSource | None
+    limit: float = 0.0
 
     @property
     def flushed(self) -> bool:
@@ -59,6 +60,11 @@ class ModelCall:
         if self.source is not None:
             await self.source.close()
 
+    def leave(self) -> None:
+        """End as ``close`` does, without waiting: the call itself may go on for ever."""
+        if self.source is not None:
+            self.source.leave()
+
     async def run(self) -> None:
         """Stream the answer into the assembler and to those who watch.
 
@@ -74,11 +80,21 @@ class ModelCall:
             ) from error
         reach("provider.calling")
         stream = provider.stream(self.request)
+        self.limit = runtime.settings.first_part_timeout
+        # Closing is guarded too: a stream may hang in that as well.
+        guard = SilenceGuard(self.limit, runtime.settings.grace, self.attempt.scope.leave)
         try:
-            await self._take(stream)
+            try:
+                await self._take(stream, guard)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+        except asyncio.CancelledError:
+            if self.attempt.scope.cause is None and guard.expired:
+                raise self.silent() from None
+            raise
         finally:
-            if isinstance(stream, AsyncGenerator):
-                await stream.aclose()
+            guard.end()
         finish = self._finish()
         require_consent(finish, self.model.provider)
         require_output(self.assembler.parts(MessageId("0.0")), finish.reason, self.model.provider)
@@ -99,37 +115,33 @@ class ModelCall:
             )
         return self.assembler.finish
 
-    async def _take(self, stream: AsyncIterator[StreamPart | UsageSoFar]) -> None:
+    async def _take(self, stream: AsyncIterator[StreamPart | UsageSoFar], guard: SilenceGuard) -> None:
         """Take all parts, each within its time."""
         runtime, scope = self.attempt.runtime, self.attempt.scope
         shown_to = runtime.parts if self.attempt.running.kind == "generate" else None
-        guard = SilenceGuard(runtime.settings.first_part_timeout)
-        try:
-            async for part in stream:
-                reach("provider.part")
-                guard.heard(runtime.settings.silence_timeout)
-                if scope.cause is not None:
-                    # The stream took the cancellation for its own matter and goes on: what came until now counts.
-                    raise asyncio.CancelledError
-                at = runtime.now()
-                for shown in self.assembler.add(part, at):
-                    if shown_to is not None:  # a summary is no answer: nobody watches it being written
-                        self._show(shown_to, live_parts(shown))
-                if self.source is not None:
-                    self.source.add(part, at)
-        except asyncio.CancelledError:
-            if scope.cause is None and guard.expired:
-                raise ProviderError(self._silent(guard.limit)) from None
-            raise
-        finally:
-            guard.end()
+        async for part in stream:
+            reach("provider.part")
+            self.limit = runtime.settings.silence_timeout
+            guard.heard(self.limit)
+            if scope.over:
+                # The stream took the cancellation for its own matter and goes on: what came until now counts.
+                raise asyncio.CancelledError
+            at = runtime.now()
+            for shown in self.assembler.add(part, at):
+                if shown_to is not None:  # a summary is no answer: nobody watches it being written
+                    self._show(shown_to, live_parts(shown))
+            if self.source is not None:
+                self.source.add(part, at)
 
-    def _silent(self, limit: float) -> ClassifiedError:
-        return ClassifiedError(
-            kind="stream_silence_timeout",
-            message=f"The model sent nothing for {limit:g} seconds.",
-            provider=self.model.provider,
-            retryable=True,
+    def silent(self) -> ProviderError:
+        """Return the failure of a call that said nothing for too long."""
+        return ProviderError(
+            ClassifiedError(
+                kind="stream_silence_timeout",
+                message=f"The model sent nothing for {self.limit:g} seconds.",
+                provider=self.model.provider,
+                retryable=True,
+            )
         )
 
 

@@ -36,6 +36,7 @@ COLUMNS: Final = (
     "epoch = 9",
     "holder = 'w'",
     "due_at = 5",
+    "ready_at = 5",
     "created_at = 5",
     "updated_at = 5",
     "listed_at = 5",
@@ -114,6 +115,18 @@ async def test_a_header_that_cannot_be_read_is_made_anew(database: Path, assignm
     done = await repaired(database)
     assert done.changed
     assert done.unreadable is None or set(done.header) == set(Header.__struct_fields__)
+    assert rows(database) == before
+
+
+async def test_a_header_that_is_gone_is_told_and_made_anew(database: Path) -> None:
+    before = rows(database)
+    change(database, "DELETE FROM chats WHERE chat = 'broken'")
+    async with open_store(f"sqlite:///{database}") as store:
+        found = [finding for verdict in [v async for v in verify_all(store)] for finding in verdict.findings]
+    assert [(finding.chat, finding.check) for finding in found] == [("broken", "header")]
+    done = await repaired(database)
+    assert done.unreadable is not None
+    assert set(done.header) == set(Header.__struct_fields__)
     assert rows(database) == before
 
 

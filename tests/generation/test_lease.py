@@ -17,7 +17,7 @@ from generation.lease import Lease
 from generation.providers.script import Wait, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.runtime import Runtime
-from store.contract import Heartbeat, WorkerNote
+from store.contract import Heartbeat, Store, WorkerNote
 from store.errors import StoreUnavailable
 from store.memory import MemoryStore
 from tests.generation.tools.support import until
@@ -161,3 +161,30 @@ async def test_a_worker_that_stopped_its_runners_comes_back_as_another() -> None
         assert [each.takeover for each in held] == [False, True]
         assert held[0].worker == before != held[1].worker
     assert len(model.requests) == 2
+
+
+async def test_a_row_that_is_ahead_of_the_clock_and_is_not_renewed_is_over() -> None:
+    """The database's clock was put back after its worker died, or while it lives: only the dead one's is ended."""
+    time = 3_600_000_000
+    store = MemoryStore(clock=lambda: time)
+    dead, living = WorkerId("dead"), WorkerId("living")
+    async with Engine(store, worker=False, settings=Settings(lease=3.0)) as engine:
+        boot = 0.0
+        engine.runtime.boot = lambda: boot
+        lease = Lease(engine.runtime, lambda _now: None, lambda: None)
+        for each in (dead, living):
+            await store.heartbeat(each, 3_000_000, start=True, note=WorkerNote(lease=3_000_000))
+        await lease.take()
+        time = 1_000_000
+        for _ in range(4):
+            assert await lease.beat()
+            assert await alive(store) == {dead, living, engine.runtime.worker}
+            await store.heartbeat(living, 3_000_000)
+            boot, time = boot + 1.0, time + 1_000_000
+        assert await lease.beat()
+        assert await alive(store) == {living, engine.runtime.worker}
+
+
+async def alive(store: Store) -> set[WorkerId]:
+    now = await store.now()
+    return {each.worker for each in await store.list_workers() if each.expires_at > now}

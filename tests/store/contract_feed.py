@@ -10,6 +10,7 @@ import pytest
 
 from events.ids import ChatId
 from store.contract import FEED_START, FeedEvent, FeedPosition, Store
+from store.errors import FeedMoved
 from tests.store.making import CHAT, appending, events, header, of, stored
 
 Place = tuple[str, int]
@@ -40,6 +41,16 @@ class FeedContract:
     async def test_the_feed_of_nothing(self, store: Store) -> None:
         assert list(await store.read_feed(after=FEED_START, limit=10)) == []
         assert list(await store.read_feed(after=await store.feed_end(), limit=10)) == []
+
+    async def test_a_position_that_is_ahead_of_the_database_is_told(self, store: Store) -> None:
+        """The consumer kept it with what it made of events that a restored copy does not have."""
+        await store.append(appending(0, "a", chat=ChatId("x")))
+        end = await store.feed_end()
+        assert list(await store.read_feed(after=end, limit=10)) == []
+        with pytest.raises(FeedMoved, match="ahead"):
+            await store.read_feed(after=FeedPosition(end.tx + 100_000, 2**62), limit=10)
+        await store.delete(ChatId("x"), 1)
+        assert list(await store.read_feed(after=end, limit=10)) == []
 
     async def test_events_come_in_the_order_of_their_commits(self, store: Store, other: Store) -> None:
         x, y = ChatId("x"), ChatId("y")
