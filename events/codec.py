@@ -150,21 +150,6 @@ def decode(
     return Recorded(envelope=envelope, event=event)
 
 
-def decode_all(
-    events: Iterable[StoredEvent],
-    *,
-    blobs: Mapping[str, bytes] = _NO_BLOBS,
-    content: bool = True,
-    registry: Registry = REGISTRY,
-) -> list[Recorded]:
-    """Read many stored events; the same as ``decode`` of each, at less cost.
-
-    Raises:
-        UnknownEventType, NewerSchema, MalformedEvent: As ``decode``.
-    """
-    return list(decode_each(events, blobs=blobs, content=content, registry=registry))
-
-
 def decode_each(
     events: Iterable[StoredEvent],
     *,
@@ -172,7 +157,9 @@ def decode_each(
     content: bool = True,
     registry: Registry = REGISTRY,
 ) -> Iterator[Recorded]:
-    """Read stored events one by one, as they are asked for: a fold of them keeps what it needs and no list of all.
+    """Read many stored events, one by one, as they are asked for; the same as ``decode`` of each, at less cost.
+
+    A fold of them keeps what it needs and no list of all.
 
     Raises:
         UnknownEventType, NewerSchema, MalformedEvent: As ``decode``, when the event is asked for.
@@ -333,7 +320,7 @@ def _contents(
     if facts + len(content) > limits.event_bytes:
         blobs |= _move_out(items, facts + len(content) - limits.event_bytes)
         content = encode_items(items)
-    if facts + len(content) <= limits.event_bytes and sum(sizes) > limits.message_bytes:
+    if sum(sizes) > limits.message_bytes:
         _check_messages(event, sizes, limits)
     return content, b"".join(hashes), blobs
 

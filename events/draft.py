@@ -128,15 +128,8 @@ class Draft:
         if effects.answers:
             entering = chain(map(self._answer, effects.answers), effects.added)
         for message in entering:
-            self.history_changed = True
-            identity = message_id(version, place)
+            self._enter(message_id(version, place), message, version)
             place += 1
-            if advance(self.control.indexes, identity, message):
-                self.turn_opened = True
-            if self.loaded:
-                self._fresh.append(TranscriptMessage(identity, message, version))
-                if self.results or self.arguments:
-                    self._drop_answered(message)
         if effects.queued or effects.dequeued or effects.queue_order is not None or effects.promoted:
             self._apply_to_queue(effects, version, place)
 
@@ -221,7 +214,15 @@ class Draft:
         place = find_call(calls, call)
         return ToolResultPart(call=call, is_error=place is not None and calls[place].result_error)
 
-    def _drop_answered(self, message: Message) -> None:
+    def _enter(self, identity: MessageId, message: Message, version: int) -> None:
+        self.history_changed = True
+        if advance(self.control.indexes, identity, message):
+            self.turn_opened = True
+        if not self.loaded:
+            return
+        self._fresh.append(TranscriptMessage(identity, message, version))
+        if not self.results and not self.arguments:
+            return
         for part in message.parts:
             if isinstance(part, ToolResultPart):
                 self._drop("results", part.call)
@@ -255,11 +256,7 @@ class Draft:
             self.control.effort = item.effort or self.control.effort
         # A queued message is a user's that opens a turn: that is all that control needs where its body is not here.
         body = queued.message if queued is not None else Message(role="user", parts=())
-        self.history_changed = True
-        if advance(self.control.indexes, target, body):
-            self.turn_opened = True
-        if self.loaded:
-            self._fresh.append(TranscriptMessage(target, body, version))
+        self._enter(target, body, version)
 
 
 def erased(record: _T) -> _T:

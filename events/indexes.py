@@ -30,7 +30,7 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
     role = body.role
     if body.boundary is not None:
         _pass_boundary(indexes, message, body)
-        return role == "user" and body.opens_turn
+        return body.opens_turn
     if body.context is not None:
         indexes.context_source = body.context.source
         indexes.context_revision = body.context.revision
@@ -45,7 +45,7 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
             return False
     if role == "tool":
         _take_results(indexes, body)
-    elif role == "user" and body.opens_turn:
+    elif body.opens_turn:
         indexes.turn_start = message
         indexes.steps = 0
         indexes.stop_after = False

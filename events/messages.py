@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from events.content import Content
 from events.ids import MessageId
 from events.parts import Part, TextPart
+from events.sharing import Shared
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Visibility: TypeAlias = Literal["both", "user", "model"]
@@ -81,19 +82,13 @@ class Step(_Record, frozen=True, kw_only=True):
     cost_micros: int | None = None
 
 
-_NAMES: Final[dict[str, str]] = {}
-_NAMES_KEPT: Final = 1024
+_NAMES: Final = Shared[str, str](most=1024)
 
 
 def share_names(step: Step) -> None:
-    """Let a step that was just read use the texts that other steps have where it names its provider and its model.
-
-    A process that holds many chats would keep each name once for each answer.
-    """
-    if len(_NAMES) > _NAMES_KEPT:
-        _NAMES.clear()
-    force_setattr(step, "provider", _NAMES.setdefault(step.provider, step.provider))
-    force_setattr(step, "model", _NAMES.setdefault(step.model, step.model))
+    """Let a step that was just read use the texts that other steps have where it names its provider and its model."""
+    force_setattr(step, "provider", _NAMES.of(step.provider, step.provider))
+    force_setattr(step, "model", _NAMES.of(step.model, step.model))
 
 
 class ContextMark(_Record, frozen=True, kw_only=True):

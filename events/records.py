@@ -14,6 +14,7 @@ from events.ids import CallKey
 from events.messages import Step
 from events.parts import CrashPolicy, Runner
 from events.reasons import Reason
+from events.sharing import Shared
 
 Fact: TypeAlias = str | int | bool | None
 AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
@@ -147,19 +148,12 @@ class Policy(_Record, frozen=True, kw_only=True):
     budget: Budget | None = None
 
 
-_POLICIES: Final[dict[str, Policy]] = {}
-_POLICIES_KEPT: Final = 256
+_POLICIES: Final = Shared[str, Policy](most=256)
 
 
 def share_policy(digest: str, policy: Policy) -> Policy:
     """Return a policy that equals ``policy``: the one that other chats have where they recorded the same."""
-    known = _POLICIES.get(digest)
-    if known == policy and known is not None:
-        return known
-    if len(_POLICIES) >= _POLICIES_KEPT:
-        _POLICIES.clear()
-    _POLICIES[digest] = policy
-    return policy
+    return _POLICIES.of(digest, policy)
 
 
 class Answer(_Record, frozen=True, kw_only=True):

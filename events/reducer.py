@@ -451,18 +451,20 @@ class _Kind(Struct, frozen=True, kw_only=True):
 
 
 def _kind(event: type[EventBase]) -> _Kind:
+    clears_retry = issubclass(event, Interrupting) or event is v.AttemptStarted
+    ends_turn = event in v.ENDS_TURN
     return _Kind(
         special=_SPECIAL.get(event),
         effects=issubclass(event, Effects),
         whole_history=event in (v.MessageEdited, v.CompactionUndone),
         interrupting=issubclass(event, Interrupting),
-        clears_retry=issubclass(event, Interrupting) or event is v.AttemptStarted,
-        ends_turn=event in v.ENDS_TURN,
+        clears_retry=clears_retry,
+        ends_turn=ends_turn,
         imports=event is v.MessagesImported,
         importing=event in (v.ChatForked, v.MessagesImported),
         creates=event in (v.ChatCreated, v.ChatForked),
         gives=event in _GIVE,
-        settles=issubclass(event, Interrupting) or event is v.AttemptStarted or event in v.ENDS_TURN,
+        settles=clears_retry or ends_turn,
     )
 
 

@@ -25,7 +25,7 @@ from chatstate.errors import (
     Refusal,
     TransitionNotAllowed,
 )
-from events.codec import Encoded, decode_all, encode
+from events.codec import Encoded, decode_each, encode
 from events.contentlist import content_blobs, erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
@@ -358,7 +358,7 @@ class Journal:
         if first.digest != known.header.digest:
             return None
         blobs = await read_blobs(self.store, news)
-        return fold(decode_all(news, blobs=blobs), known.state)
+        return fold(decode_each(news, blobs=blobs), known.state)
 
     async def _prepare(
         self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, identity: CommandIdentity

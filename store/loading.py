@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from events.codec import decode_all, decode_each
+from events.codec import decode_each
 from events.contentlist import content_blobs
 from events.control import decode_control, encode_control
 from events.envelope import Recorded, StoredEvent
@@ -134,7 +134,7 @@ async def read_recorded(
     recorded: list[Recorded] = []
     async for page in pages(store, chat, after=after, upto=upto, content=content):
         blobs = await read_blobs(store, page) if content else {}
-        recorded += decode_all(page, blobs=blobs, content=content)
+        recorded += decode_each(page, blobs=blobs, content=content)
     return recorded
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from events.codec import decode, decode_all, decode_each
+from events.codec import decode, decode_each
 from events.content import Content
 from events.digest import verify_chain
 from events.messages import Message, Step, Usage
@@ -47,9 +47,9 @@ def test_speed_of_the_stored_form() -> None:
     size = len(stored[-1].facts) + len(stored[-1].content)
     print(f"bytes of an event: {len(stored[-1].facts)} of facts, {size} in all")
     assert 400 < size < 600
-    facts = rate("decode facts", lambda: decode_all(stored, content=False))
+    facts = rate("decode facts", lambda: list(decode_each(stored, content=False)))
     rate("decode facts and fold", lambda: fold(decode_each(stored, content=False)))
-    decoded = decode_all(stored, content=False)
+    decoded = list(decode_each(stored, content=False))
     rate("fold", lambda: fold(decoded))
     full = rate("decode facts and content", lambda: [decode(one) for one in stored])
     assert rate("verify", lambda: verify_chain(stored)) > encoded

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.codec import decode, decode_all
+from events.codec import decode, decode_each
 from events.envelope import Recorded
 from events.errors import TranscriptMissing
 from events.logfile import read_log
@@ -34,8 +34,8 @@ def test_any_events(given_: list[tuple[object, object]], whole: bool) -> None:
     for event, draft in given_:
         log.add(event, draft)  # type: ignore[arg-type]
     recorded = [decode(stored, blobs=log.blobs) for stored in log.events]
-    assert decode_all(log.events, blobs=log.blobs) == recorded
-    assert decode_all(log.events, content=False) == [decode(stored, content=False) for stored in log.events]
+    assert list(decode_each(log.events, blobs=log.blobs)) == recorded
+    assert list(decode_each(log.events, content=False)) == [decode(stored, content=False) for stored in log.events]
     start = initial_state()
     if not whole:
         start = ChatState(control=start.control, transcript=None)
@@ -53,5 +53,5 @@ def test_any_events(given_: list[tuple[object, object]], whole: bool) -> None:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_golden_logs(path: Path) -> None:
     log = read_log(path.read_bytes().splitlines(), path.name)
-    recorded = decode_all(log.events, blobs=log.blobs)
+    recorded = list(decode_each(log.events, blobs=log.blobs))
     assert state_bytes(fold(recorded)) == state_bytes(one_by_one(recorded, initial_state()))
