@@ -55,7 +55,7 @@ from store.errors import ChatExists, OutcomeUnknown
 from store.failpoints import reach
 from store.heading import header_of, listed_at, title_of
 from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
-from store.schema import READER_LEVEL
+from store.schema import READER_LEVEL, level_of_new_chat
 from store.turns import Turn, Turns
 from store.warm import WarmChats
 
@@ -83,7 +83,7 @@ class PlanRun:
         self.now = now
         self.lease_dead = loaded is not None and loaded.lease_dead
         self.foreign = loaded is not None and loaded.header.foreign
-        self.level = loaded.header.reader_level if loaded is not None else min(write_level, READER_LEVEL)
+        self.level = loaded.header.reader_level if loaded is not None else level_of_new_chat(write_level)
         self.newer = loaded is not None and self.level > READER_LEVEL
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
@@ -237,7 +237,7 @@ class Journal:
         """
         asked = _Asked(chat, plan, identity, transcript, now, estimate)
         with self._turns.of(chat, patient=identity.actor.kind != "worker") as turn:
-            queued = turn.waits and await turn.begin()
+            queued = await turn.begin()
             if base is None and not queued and estimate is not None:
                 warm = self.warm.get(chat)
                 if warm is not None and warm.header.holder is None and warm.header.due_at is None:
@@ -378,7 +378,9 @@ class Journal:
             events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
             fingerprint = None  # the command's id and content stand with its first event
         title = title_of(before, run.recorded)
-        level = before.reader_level if before is not None else max(run.level, level_of_all(run.recorded))
+        level = run.level
+        if before is None:
+            level = level_of_new_chat(self.store.write_level, level_of_all(run.recorded))
         header = header_of(
             run.state,
             digest,

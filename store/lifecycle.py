@@ -7,6 +7,13 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import Self
 
+from store.errors import StoreUnavailable
+
+
+def not_open() -> StoreUnavailable:
+    """Return the error of a call to a store that was not entered, or was left."""
+    return StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
+
 
 class Reentrant(ABC):
     """A context manager that opens at the first entry and closes at the last exit; then it can be entered again."""

@@ -38,9 +38,9 @@ from store.contract import (
     WorkerNote,
 )
 from store.due import Candidate, in_turn
-from store.errors import FeedMoved, StoreUnavailable
+from store.errors import FeedMoved
 from store.feed import AHEAD, follow
-from store.lifecycle import Reentrant
+from store.lifecycle import Reentrant, not_open
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
@@ -368,7 +368,7 @@ class MemoryStore(Reentrant):
 
     def _require_open(self) -> None:
         if not self._accepting:
-            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
+            raise not_open()
 
     def _alive(self, worker: WorkerId | None, now: int) -> bool:
         return worker is not None and self._leases.get(worker, 0) > now

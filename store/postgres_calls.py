@@ -17,7 +17,7 @@ from store.contract import (
     Hint,
 )
 from store.errors import OutcomeUnknown, StoreUnavailable
-from store.lifecycle import Reentrant
+from store.lifecycle import Reentrant, not_open
 from store.notify import Bus, Subscription
 from store.postgres_hints import Hints, channel_of
 from store.postgres_pool import PATIENCE, Connection, Pool, Purpose, connect, translated, translation
@@ -97,7 +97,7 @@ class Calls(Reentrant):
             StoreUnavailable: It is not open.
         """
         if not self._accepting:
-            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
+            raise not_open()
 
     def parts(self) -> tuple[Pool, Hints]:
         """Return the connections and the hints.
@@ -106,7 +106,7 @@ class Calls(Reentrant):
             StoreUnavailable: The store is not open.
         """
         if self._opened is None:
-            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
+            raise not_open()
         return self._opened
 
     def start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -11,7 +11,7 @@ older release has gone; chats written before keep the level that they have.
 
 from typing import Final
 
-from events.levels import RECONCILE
+from events.levels import FIRST, RECONCILE
 from store.errors import SchemaOutdated, SchemaTooNew
 
 VERSION_TABLE: Final = "chatfold_version"
@@ -31,7 +31,7 @@ A new database is written at the level of the release that set it up.
 """
 
 
-def level_of_new_chat(write_level: int, needed: int) -> int:
+def level_of_new_chat(write_level: int, needed: int = FIRST) -> int:
     """Return the level of a chat that begins.
 
     Args:

@@ -40,10 +40,9 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
-from store.errors import StoreUnavailable
 from store.failpoints import reach
 from store.feed import follow
-from store.lifecycle import Reentrant
+from store.lifecycle import Reentrant, not_open
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of
@@ -300,7 +299,7 @@ class SqliteStore(Reentrant):
 
     def _require_open(self) -> tuple[WriteLane, ReadLane]:
         if self._lanes is None:
-            raise StoreUnavailable("the store is not open; enter it, or its engine, with `async with`")
+            raise not_open()
         return self._lanes
 
     @property

@@ -63,14 +63,9 @@ class Turn:
         if not self._line.plans:
             del self._lines[self._chat]
 
-    @property
-    def waits(self) -> bool:
-        """Whether there are some who lost before, and whom it must wait for by ``begin``."""
-        return self._line.queued > 0
-
     async def begin(self) -> bool:
         """Wait behind those who lost before, if there are any; returns whether there were."""
-        if not self.waits:
+        if not self._line.queued:
             return False
         await self._queue()
         return True

@@ -120,12 +120,10 @@ def _chats() -> None:
 
 def _events() -> None:
     connection = op.get_bind()
-    on_postgres = connection.dialect.name == "postgresql"
     # Copied, as above. What the sequence gave is never given again, also where no row tells of it any more.
-    given = (
-        connection.execute(text("SELECT last_value, is_called FROM chat_events_position_seq")) if on_postgres else None
-    )
-    last = given.one() if given is not None else None
+    last = None
+    if connection.dialect.name == "postgresql":
+        last = connection.execute(text("SELECT last_value, is_called FROM chat_events_position_seq")).one()
     op.execute("CREATE TABLE events_0001 AS SELECT * FROM chat_events")
     op.drop_table("chat_events")
     op.create_table(
