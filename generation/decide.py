@@ -167,10 +167,8 @@ RULES: Final = (
 """The decision rules in order (section 6 of the specification)."""
 
 
-_IN_ORDER: Final = tuple(
-    (rule.holds, rule, tuple(passed.id for passed in RULES[:place])) for place, rule in enumerate(RULES)
-)
-"""What is asked in turn, with the rule, and the ids of those passed by."""
+_IN_ORDER: Final = tuple((rule, tuple(passed.id for passed in RULES[:place])) for place, rule in enumerate(RULES))
+"""The rules, each with the ids of those passed by before it."""
 
 
 def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDecision:
@@ -181,8 +179,8 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
         policy: The recorded policy.
     """
     control = history.control
-    for holds, rule, passed in _IN_ORDER:
-        facts = holds(control, policy)
+    for rule, passed in _IN_ORDER:
+        facts = rule.holds(control, policy)
         if facts is not None:
             record = Decision(rule=rule.id, action=rule.action, facts=facts, passed=passed, policy=control.policy)
             return _ACTIONS[rule.id](control, record)

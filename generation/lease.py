@@ -102,8 +102,7 @@ class Lease:
             _log.warning("heartbeat_withheld", worker=self._runtime.worker)
             return False
         if self._lost or not await self._renew():
-            if not self._lost:
-                self.lose()
+            self.lose()
             await self.take()
         return True
 
@@ -117,11 +116,13 @@ class Lease:
 
     def check(self) -> None:
         """Lose the lease if it has run out."""
-        if not self._lost and not self._runtime.lease_fresh():
+        if not self._runtime.lease_fresh():
             self.lose()
 
     def lose(self) -> None:
-        """Have all work stop at once: others may take the chats now."""
+        """Have all work stop at once, if it was not told so before: others may take the chats now."""
+        if self._lost:
+            return
         self._lost = True
         self._runtime.lease_until = -math.inf
         self._on_lost()

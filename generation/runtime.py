@@ -68,7 +68,7 @@ class Declared:
     tools: tuple[ToolSpec, ...]
     system_digest: str
     tools_digest: str
-    callable: ToolSet
+    tool_set: ToolSet
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class Runtime:
                 tools=tools,
                 system_digest=digest_of(system),
                 tools_digest=digest_of(tools),
-                callable=ToolSet(agent.tools),
+                tool_set=ToolSet(agent.tools),
             )
             self._declared[agent.name] = known
         return known

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from events.messages import Message
 from events.records import AttemptReport
 from generation.actions.attempt import Attempt
-from generation.actions.streaming import ModelCall, prepare
+from generation.actions.streaming import ModelCall, concluded, prepare
 from generation.cancellation import Cause
 from generation.digests import digest_request
 from generation.errors import ProviderError
@@ -47,19 +46,7 @@ async def generate(attempt: Attempt) -> Outcome:
         options=attempt.prompt.options_digest(request),
     )
     call = prepare(attempt, model, request, digests)
-    attempt.scope.left_with = lambda: _left(call)
-    try:
-        await call.run()
-    except ProviderError as error:
-        return _failed(call, error)
-    except asyncio.CancelledError:
-        outcome = _cancelled(call)
-        if outcome is None:
-            raise
-        return outcome
-    finally:
-        await call.close()
-    return _answer(call, interrupted=False)
+    return await concluded(call, answered=_answer, failed=_failed, cancelled=_cancelled)
 
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
@@ -70,12 +57,6 @@ def _failed(call: ModelCall, error: ProviderError) -> Outcome:
 
 def _cut(call: ModelCall, report: AttemptReport) -> Message | None:
     return cut_answer(call.assembler, report.step) if report.step is not None else None
-
-
-def _left(call: ModelCall) -> Outcome | None:
-    """Return what to keep of a call that does not end though it was cancelled: what had come by then."""
-    call.leave()
-    return _cancelled(call) if call.attempt.scope.cause is not None else _failed(call, call.silent())
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:
@@ -91,7 +72,7 @@ def _cancelled(call: ModelCall) -> Outcome | None:
             return None
 
 
-def _answer(call: ModelCall, *, interrupted: bool) -> Answered:
+def _answer(call: ModelCall, *, interrupted: bool = False) -> Answered:
     return Answered(
         parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted),
         step=call.step(),

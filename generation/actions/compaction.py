@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from msgspec.structs import replace
 
 from chatstate.handlers.worker import trailing_users
@@ -12,7 +10,7 @@ from events.ids import MessageId
 from events.parts import TextPart
 from events.state import ChatState
 from generation.actions.attempt import Attempt
-from generation.actions.streaming import ModelCall, prepare
+from generation.actions.streaming import ModelCall, concluded, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
 from generation.digests import digest_request
@@ -46,24 +44,11 @@ async def compact(attempt: Attempt) -> Outcome:
         options=dict(attempt.config(model).options),
     )
     call = prepare(attempt, model, request, digest_request(request, messages=prompt.digest))
-    attempt.scope.left_with = lambda: _left(call)
-    try:
-        await call.run()
-        return _summary(call)
-    except ProviderError as error:
-        return attempt.failed(error.error, call.report())
-    except asyncio.CancelledError:
-        outcome = _cancelled(call)
-        if outcome is None:
-            raise
-        return outcome
+    return await concluded(call, answered=_summary, failed=_failed, cancelled=_cancelled)
 
 
-def _left(call: ModelCall) -> Outcome | None:
-    """Return the outcome of a call that does not end."""
-    if call.attempt.scope.cause is not None:
-        return _cancelled(call)
-    return call.attempt.failed(call.silent().error, call.report())
+def _failed(call: ModelCall, error: ProviderError) -> Outcome:
+    return call.attempt.failed(error.error, call.report())
 
 
 def _cancelled(call: ModelCall) -> Outcome | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from generation.live import live_parts
 from generation.outcome import require_consent, require_output
 from generation.partials import CallStart
 from generation.parts import LivePart, PartBuffer
+from generation.plans import Outcome
 from generation.policy import cost_micros
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, UsageSoFar
@@ -37,7 +38,7 @@ class ModelCall:
     assembler: Assembler
     started_at: int
     source: PartialSource | None
-    limit: float = 0.0
+    guard: SilenceGuard | None = None
 
     @property
     def flushed(self) -> bool:
@@ -80,15 +81,10 @@ class ModelCall:
             ) from error
         reach("provider.calling")
         stream = provider.stream(self.request)
-        self.limit = runtime.settings.first_part_timeout
-        # Closing is guarded too: a stream may hang in that as well.
-        guard = SilenceGuard(self.limit, runtime.settings.grace, self.attempt.scope.leave)
+        settings = runtime.settings
+        guard = self.guard = SilenceGuard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
         try:
-            try:
-                await self._take(stream, guard)
-            finally:
-                if isinstance(stream, AsyncGenerator):
-                    await stream.aclose()
+            await self._take(stream, guard)
         except asyncio.CancelledError:
             if self.attempt.scope.cause is None and guard.expired:
                 raise self.silent() from None
@@ -116,33 +112,77 @@ class ModelCall:
         return self.assembler.finish
 
     async def _take(self, stream: AsyncIterator[StreamPart | UsageSoFar], guard: SilenceGuard) -> None:
-        """Take all parts, each within its time."""
+        """Take all parts, each within its time, and close the stream, which is guarded too: it may hang in that."""
         runtime, scope = self.attempt.runtime, self.attempt.scope
         shown_to = runtime.parts if self.attempt.running.kind == "generate" else None
-        async for part in stream:
-            reach("provider.part")
-            self.limit = runtime.settings.silence_timeout
-            guard.heard(self.limit)
-            if scope.over:
-                # The stream took the cancellation for its own matter and goes on: what came until now counts.
-                raise asyncio.CancelledError
-            at = runtime.now()
-            for shown in self.assembler.add(part, at):
-                if shown_to is not None:  # a summary is no answer: nobody watches it being written
-                    self._show(shown_to, live_parts(shown))
-            if self.source is not None:
-                self.source.add(part, at)
+        try:
+            async for part in stream:
+                reach("provider.part")
+                guard.heard(runtime.settings.silence_timeout)
+                if scope.over:
+                    # The stream took the cancellation for its own matter and goes on: what came until now counts.
+                    raise asyncio.CancelledError
+                at = runtime.now()
+                for shown in self.assembler.add(part, at):
+                    if shown_to is not None:  # a summary is no answer: nobody watches it being written
+                        self._show(shown_to, live_parts(shown))
+                if self.source is not None:
+                    self.source.add(part, at)
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
 
     def silent(self) -> ProviderError:
         """Return the failure of a call that said nothing for too long."""
+        settings = self.attempt.runtime.settings
+        limit = self.guard.limit if self.guard is not None else settings.first_part_timeout
         return ProviderError(
             ClassifiedError(
                 kind="stream_silence_timeout",
-                message=f"The model sent nothing for {self.limit:g} seconds.",
+                message=f"The model sent nothing for {limit:g} seconds.",
                 provider=self.model.provider,
                 retryable=True,
             )
         )
+
+
+async def concluded(
+    call: ModelCall,
+    *,
+    answered: Callable[[ModelCall], Outcome],
+    failed: Callable[[ModelCall, ProviderError], Outcome],
+    cancelled: Callable[[ModelCall], Outcome | None],
+) -> Outcome:
+    """Run a call to its end, or until it is left behind, close it, and return what it comes to.
+
+    Args:
+        call: The call.
+        answered: Gives the outcome of a whole answer; it may raise a ProviderError.
+        failed: That of a failure.
+        cancelled: That of a cancellation, by the scope's cause; None where nothing may be written.
+
+    Raises:
+        asyncio.CancelledError: It was cancelled, and nothing may be written.
+    """
+    scope = call.attempt.scope
+
+    def left() -> Outcome | None:
+        call.leave()
+        return cancelled(call) if scope.cause is not None else failed(call, call.silent())
+
+    scope.left_with = left
+    try:
+        await call.run()
+        return answered(call)
+    except ProviderError as error:
+        return failed(call, error)
+    except asyncio.CancelledError:
+        outcome = cancelled(call)
+        if outcome is None:
+            raise
+        return outcome
+    finally:
+        await call.close()
 
 
 def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:

@@ -98,7 +98,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         epoch=attempt.state.control.epoch,
         worker=runtime.worker,
         attempt=attempt.running.attempt,
-        tools=runtime.declared(attempt.agent).callable,
+        tools=runtime.declared(attempt.agent).tool_set,
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
