@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from store.clock import wall_clock
 
 
 class DatabaseClock:
@@ -13,8 +13,8 @@ class DatabaseClock:
 
     def set(self, database_now: int) -> None:
         """Take the database's time, just read."""
-        self._offset = database_now - time.time_ns() // 1000
+        self._offset = database_now - wall_clock()
 
     def now(self) -> int:
         """Return the estimate."""
-        return time.time_ns() // 1000 + self._offset
+        return wall_clock() + self._offset

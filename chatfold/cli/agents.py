@@ -71,10 +71,10 @@ def _load(reference: str) -> list[Agent]:
             value = value()
     except (Exception, SystemExit) as error:
         raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
-    found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
-    agents = [each for each in found if isinstance(each, Agent)]
     if isinstance(value, Tool):
         raise UsageProblem(f"--agents {reference} is a tool: name the agent that has it")
+    found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
+    agents = [each for each in found if isinstance(each, Agent)]
     if not agents or len(agents) != len(found):
         raise UsageProblem(f"--agents {reference} is no Agent, no list of agents, and no function that returns them")
     return agents

@@ -44,7 +44,7 @@ def run_doctor(out: Out, chat: str, *, json: bool, db: str | None, log_level: st
         out.data.line(printable(found.next))
         if found.at is not None and found.at > found.now:
             out.data.put("when        ", style="bold")
-            out.data.line(printable(_when(found.at, found.now).removeprefix("at ")))
+            out.data.line(printable(_when(found.at, found.now)))
         if found.advice:
             out.data.put("to do       ", style="bold")
             out.data.line(printable(found.advice))
@@ -71,9 +71,9 @@ def _fields(found: Diagnosis) -> Iterator[tuple[str, str]]:
         yield "takeovers", f"{control.takeovers} on this history"
     if control.retry is not None:
         retry = control.retry
-        yield "retry", f"of attempt {retry.attempt}, {_when(retry.at, now)}: {said_of(retry.error)}"
+        yield "retry", f"of attempt {retry.attempt}, at {_when(retry.at, now)}: {said_of(retry.error)}"
     if control.action is not None:
-        yield "deadline", f"action {control.action.id}, {_when(control.action.deadline, now)}"
+        yield "deadline", f"action {control.action.id}, at {_when(control.action.deadline, now)}"
     if control.last_error is not None:
         yield "error", said_of(control.last_error)
     yield from _many("call", [_call(call) for call in control.indexes.open_calls])
@@ -101,9 +101,9 @@ def _lease(found: Diagnosis) -> str:
     until = found.lease_until
     if until is None:
         return "whose lease is gone"
-    return (
-        f"lease lives, ends {_when(until, found.now)}" if until > found.now else f"lease ended {_ago(until, found.now)}"
-    )
+    if until > found.now:
+        return f"lease lives, ends at {_when(until, found.now)}"
+    return f"lease ended {_ago(until, found.now)}"
 
 
 def _call(call: OpenCall) -> str:
@@ -121,7 +121,7 @@ def _worker(worker: LivingWorker, found: Diagnosis) -> str:
 
 def _when(moment: int, now: int) -> str:
     seconds = (moment - now) / 1e6
-    return f"at {time_of(moment)} UTC ({f'in {_span(seconds)}' if seconds >= 0 else f'{_span(-seconds)} ago'})"
+    return f"{time_of(moment)} UTC ({f'in {_span(seconds)}' if seconds >= 0 else f'{_span(-seconds)} ago'})"
 
 
 def _ago(moment: int, now: int) -> str:

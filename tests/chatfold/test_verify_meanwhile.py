@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
@@ -50,20 +50,13 @@ async def chat_in(engine: Engine) -> None:
     assert state.messages[0].id == "1.0"
 
 
-async def test_a_deletion_meanwhile_is_no_finding() -> None:
+@pytest.mark.parametrize("look", [verify_chat, repair_chat])
+async def test_a_deletion_meanwhile_is_no_damage(look: Callable[[Store, str], Awaitable[object]]) -> None:
     store = MemoryStore()
     async with Engine(store, [AGENT]) as engine:
         await chat_in(engine)
         with pytest.raises(ChatNotFound):
-            await verify_chat(Meanwhile(store, engine, deletes=True), "chat")
-
-
-async def test_a_deletion_meanwhile_is_no_damage() -> None:
-    store = MemoryStore()
-    async with Engine(store, [AGENT]) as engine:
-        await chat_in(engine)
-        with pytest.raises(ChatNotFound):
-            await repair_chat(Meanwhile(store, engine, deletes=True), "chat")
+            await look(Meanwhile(store, engine, deletes=True), "chat")
 
 
 async def test_an_erasure_meanwhile_is_no_finding() -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -21,7 +22,9 @@ from generation.agents import Agent
 from generation.providers.script import Say, UseTool, Wait, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import tool
+from store.errors import StoreUnavailable
 from tests.e2e.kit import texts
+from tests.faults.disks import fill
 
 PATIENCE: Final = 60.0
 LEASE: Final = 1.0
@@ -107,3 +110,16 @@ def _cpu() -> float:
 def warnings(caplog: pytest.LogCaptureFixture, event: str) -> int:
     """Return how often something was logged."""
     return sum(event in record.getMessage() for record in caplog.records)
+
+
+async def ride_out_a_full_disk(scene: Scene, disk: Path, why: str) -> None:
+    """Fill the disk of a database: it says ``why``, costs little meanwhile, and all is well when there is space."""
+    filler = fill(disk)
+    effort = Effort()
+    with pytest.raises(StoreUnavailable, match=why):
+        await scene.engine.create_chat("helper", "Long. " * 20_000)
+    scene.call.answer.set()
+    await asyncio.sleep(1.5 * LEASE)
+    effort.assert_small()
+    filler.unlink()
+    await check(scene)

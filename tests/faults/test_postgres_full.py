@@ -12,9 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from store.errors import StoreUnavailable
 from tests.faults.disks import MakeDisk, fill
-from tests.faults.kit import LEASE, Effort, check, in_a_call
+from tests.faults.kit import LEASE, Effort, check, in_a_call, ride_out_a_full_disk
 from tests.faults.servers import OwnServer
 
 
@@ -52,15 +51,7 @@ async def test_no_space_for_tables(own_server: OwnServer, own_disk: Path) -> Non
         sql.SQL("CREATE DATABASE small TABLESPACE small"),
     )
     async with in_a_call(own_server.url_of("small")) as scene:
-        filler = fill(own_disk)
-        effort = Effort()
-        with pytest.raises(StoreUnavailable, match="No space left on device"):
-            await scene.engine.create_chat("helper", "Long. " * 20_000)
-        scene.call.answer.set()
-        await asyncio.sleep(1.5 * LEASE)
-        effort.assert_small()
-        filler.unlink()
-        await check(scene)
+        await ride_out_a_full_disk(scene, own_disk, "No space left on device")
 
 
 async def test_no_space_for_the_log(own_server: OwnServer, own_disk: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from chatfold.engine import Engine
 from store.errors import StoreUnavailable
-from tests.faults.disks import MakeDisk, fill, remount
-from tests.faults.kit import LEASE, Effort, check, in_a_call
+from tests.faults.disks import MakeDisk, remount
+from tests.faults.kit import check, in_a_call, ride_out_a_full_disk
 
 
 @pytest.fixture
@@ -21,15 +20,7 @@ def small_disk(disk: MakeDisk, tmp_path: Path) -> Path:
 
 async def test_a_full_disk(small_disk: Path) -> None:
     async with in_a_call(f"sqlite:///{small_disk}/chats.db") as scene:
-        filler = fill(small_disk)
-        effort = Effort()
-        with pytest.raises(StoreUnavailable, match=r"chats\.db.*full"):
-            await scene.engine.create_chat("helper", "Long. " * 20_000)
-        scene.call.answer.set()
-        await asyncio.sleep(1.5 * LEASE)
-        effort.assert_small()
-        filler.unlink()
-        await check(scene)
+        await ride_out_a_full_disk(scene, small_disk, r"chats\.db.*full")
 
 
 async def test_a_disk_that_only_reads(small_disk: Path) -> None:

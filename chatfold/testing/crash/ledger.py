@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -54,6 +54,8 @@ class Said(Struct, frozen=True, kw_only=True):
     text: str
 
 
+T = TypeVar("T")
+
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(Entry)
 _SAID: Final = msgspec.json.Decoder(Said)
@@ -87,9 +89,13 @@ def now() -> float:
 
 def read_ledger(path: Path) -> list[Entry]:
     """Return all lines of the tools' ledger, in the order in which they were written."""
-    return [_DECODER.decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return _read(path, _DECODER)
 
 
 def read_said(path: Path) -> list[Said]:
     """Return all lines of the models' ledger, in the order in which they were written."""
-    return [_SAID.decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return _read(path, _SAID)
+
+
+def _read(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
+    return [decoder.decode(line) for line in path.read_bytes().splitlines()] if path.exists() else []
