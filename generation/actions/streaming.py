@@ -14,6 +14,7 @@ from events.records import AttemptReport, ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
 from generation.actions.silence import SilenceGuard
 from generation.assemble import Assembler
+from generation.cancellation import Cause
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.flushing import PartialSource
 from generation.live import live_parts
@@ -171,18 +172,29 @@ async def concluded(
         return cancelled(call) if scope.cause is not None else failed(call, call.silent())
 
     scope.left_with = left
+    outcome: Outcome | None
     try:
         await call.run()
-        return answered(call)
+        outcome = answered(call)
     except ProviderError as error:
-        return failed(call, error)
+        outcome = failed(call, error)
     except asyncio.CancelledError:
         outcome = cancelled(call)
         if outcome is None:
             raise
-        return outcome
     finally:
+        await _close(call)
+    return outcome
+
+
+async def _close(call: ModelCall) -> None:
+    """Close a call, and wait no longer where it is cancelled meanwhile: what has come of it counts all the same."""
+    try:
         await call.close()
+    except asyncio.CancelledError:
+        call.leave()
+        if call.attempt.scope.cause in (None, Cause.LEASE_LOST):
+            raise
 
 
 def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:

@@ -12,9 +12,10 @@ from events.ids import ChatId
 from events.messages import Usage
 from events.vocabulary import RetryScheduled
 from generation import flushing, runner
+from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, TextDelta, UsageSoFar
-from generation.providers.script import turn
+from generation.providers.script import Fail, turn
 from generation.providers.scripted import ScriptedProvider
 from store.contract import Store
 from tests.races.gates import PATIENCE, GatedStore
@@ -63,6 +64,26 @@ async def test_an_interrupt_keeps_what_was_said_while_a_flush_hangs_and_hands_no
         held.open()
     assert texts(state) == KEPT
     assert not await any_base.read_partials(ChatId(CHAT))
+    await sound(any_base)
+
+
+@pytest.mark.parametrize(("end", "kept"), [("fails", "One (interrupted)"), ("is whole", "One")])
+async def test_an_interrupt_keeps_an_answer_whose_last_write_is_still_waited_for(
+    any_base: Store, end: str, kept: str
+) -> None:
+    stop, gated = Stop(), GatedStore(any_base)
+    held = gated.hold("write_partials")
+    rest = [Fail(ClassifiedError(kind="overloaded", message="Busy.", retryable=True))] if end == "fails" else []
+    async with engine_on(gated, [turn("One", stop.at(), *rest)]) as engine:
+        await engine.create_chat("helper", "Hello", chat_id=CHAT)
+        await stop.arrived()
+        await held.arrived()
+        stop.go()
+        await until(lambda: not engine.runtime.flusher._waiting)
+        await engine.interrupt(CHAT)
+        state = await settled(engine)
+        held.open()
+    assert texts(state) == ["user: Hello", f"assistant: {kept}"]
     await sound(any_base)
 
 
