@@ -18,6 +18,9 @@ from store.errors import OutcomeUnknown, StoreError
 MOST: Final = 200
 """Appends in a batch."""
 
+FEW: Final = 32
+"""Appends that go together though nothing is left behind: fewer in a batch would cost more than they gain."""
+
 MOST_BYTES: Final = 1_000_000
 """Bytes of payload in a batch, about."""
 
@@ -57,13 +60,17 @@ class Spoiled(Exception):
 def next_batch(waiting: deque[Waiting]) -> list[Waiting]:
     """Take the next batch from the front of what waits: different chats, not too many, not too large.
 
+    Of many no more than half go: while the database writes the one half, the process decides about the chats of the
+    other, so that neither waits for the other to end.
+
     A second append of a chat stays where it is, and so does what is behind it of the same chat.
     """
     batch: list[Waiting] = []
     later: list[Waiting] = []
     chats: set[ChatId] = set()
     size = 0
-    while waiting and len(batch) < MOST and (size < MOST_BYTES or not batch):
+    most = min(MOST, max(FEW, len(waiting) // 2))
+    while waiting and len(batch) < most and (size < MOST_BYTES or not batch):
         entry = waiting.popleft()
         if entry.append.chat in chats:
             later.append(entry)

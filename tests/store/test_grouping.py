@@ -10,7 +10,7 @@ import pytest
 from events.ids import ChatId
 from store.contract import Append, Appended, AppendResult, Conflict
 from store.errors import OutcomeUnknown, StoreUnavailable, Unstorable
-from store.grouping import MOST, MOST_BYTES, Group, Spoiled, Waiting, next_batch
+from store.grouping import FEW, FEW, MOST, MOST_BYTES, Group, Spoiled, Waiting, next_batch
 from tests.store.making import appending
 
 
@@ -37,11 +37,15 @@ async def test_a_batch_has_each_chat_once_and_keeps_the_order() -> None:
 
 
 async def test_a_batch_is_neither_too_long_nor_too_large() -> None:
-    line = waiting(*((f"{n}", 1) for n in range(MOST + 5)))
+    line = waiting(*((f"{n}", 1) for n in range(3 * MOST)))
     assert len(next_batch(line)) == MOST
-    assert len(next_batch(line)) == 5
     line = waiting(("a", MOST_BYTES), ("b", 1), ("c", MOST_BYTES + 1), ("d", 1))
     assert [chats(next_batch(line)) for _ in range(3)] == [["a"], ["b", "c"], ["d"]]
+
+
+async def test_of_many_one_half_waits_while_the_other_is_written() -> None:
+    line = waiting(*((f"{n}", 1) for n in range(3 * FEW)))
+    assert [len(next_batch(line)) for _ in range(4)] == [3 * FEW // 2, FEW, FEW // 2, 0]
 
 
 class Written:
