@@ -43,12 +43,12 @@ class Content:
         UnicodeEncodeError: The text holds a lone surrogate (``events.values`` checks and repairs before).
     """
 
-    __slots__ = ("_value", "size")
+    __slots__ = ("held", "size")
 
     size: int
 
     def __init__(self, value: Json | Absent, size: int | None = None) -> None:
-        self._value: Final = value
+        self.held: Final = value
         if size is None:
             size = 0 if isinstance(value, Absent) else size_of(value)
         # Most sizes are small, and a loaded chat has one for each content: they are shared.
@@ -57,17 +57,12 @@ class Content:
     @property
     def available(self) -> bool:
         """Whether the value is at hand."""
-        return not isinstance(self._value, Absent)
+        return not isinstance(self.held, Absent)
 
     @property
     def erased(self) -> bool:
         """Whether the value was erased from the log."""
-        return self._value is Absent.ERASED
-
-    @property
-    def held(self) -> Json | Absent:
-        """The value, or why it is not at hand."""
-        return self._value
+        return self.held is Absent.ERASED
 
     @property
     def value(self) -> Json:
@@ -76,9 +71,9 @@ class Content:
         Raises:
             ContentUnavailable: It was not loaded, or it was erased.
         """
-        if isinstance(self._value, Absent):
-            raise ContentUnavailable(self._value.value)
-        return self._value
+        if isinstance(self.held, Absent):
+            raise ContentUnavailable(self.held.value)
+        return self.held
 
     @property
     def text(self) -> str:
@@ -98,7 +93,7 @@ class Content:
         """Two contents are equal when both their values (or why these are absent) and their sizes are."""
         if not isinstance(other, Content):
             return NotImplemented
-        return self.size == other.size and self._value == other._value
+        return self.size == other.size and self.held == other.held
 
     def __hash__(self) -> int:
         """Hash by size: values may be unhashable."""
@@ -106,7 +101,7 @@ class Content:
 
     def __repr__(self) -> str:
         """Show the size alone: no content leaks into diagnostics."""
-        return f"Content(<{self._value.value if isinstance(self._value, Absent) else 'value'}, {self.size} B>)"
+        return f"Content(<{self.held.value if isinstance(self.held, Absent) else 'value'}, {self.size} B>)"
 
 
 def size_of(value: Json) -> int:

@@ -14,8 +14,9 @@ in and takes them out.
 
 from __future__ import annotations
 
-import hashlib
+from binascii import hexlify
 from collections.abc import Collection, Iterator
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -48,7 +49,7 @@ class Item(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
         salt = _unhex(self.s or "", SALT_BYTES)
         if isinstance(self.v, Raw):
             value = bytes(self.v)
-            return item_hash(salt, hashlib.sha256(value).digest(), len(value))
+            return item_hash(salt, sha256(value).digest(), len(value))
         return item_hash(salt, _unhex(self.b or "", 32), self.n or 0)
 
 
@@ -56,30 +57,50 @@ _DECODER: Final = msgspec.json.Decoder(list[Item])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
+def check_salt(salt: bytes) -> None:
+    """Refuse an event's salt that is too short.
+
+    Raises:
+        ValueError: It is.
+    """
+    if len(salt) < SALT_BYTES:
+        raise ValueError(f"a salt has at least {SALT_BYTES} bytes")
+
+
 def item_salt(salt: bytes, place: int) -> bytes:
     """Derive the salt of the item at ``place`` from its event's salt."""
-    return hashlib.sha256(salt + place.to_bytes(4, "big")).digest()[:SALT_BYTES]
+    return sha256(salt + place.to_bytes(4, "big")).digest()[:SALT_BYTES]
 
 
 def item_hash(salt: bytes, value_digest: bytes, size: int) -> bytes:
     """Return the hash of an item from its salt, and the SHA-256 and number of its value's bytes."""
-    return hashlib.sha256(salt + value_digest + size.to_bytes(8, "big")).digest()
+    return sha256(salt + value_digest + size.to_bytes(8, "big")).digest()
 
 
-def present(salt: bytes, value: bytes) -> Item:
-    """Return the item of a value at hand, given as JSON bytes."""
-    return Item(s=salt.hex(), v=Raw(value))
+def present(salt: bytes, value: bytes) -> bytes:
+    """Return the item of a value at hand, given as JSON bytes, as it is stored."""
+    return b'{"s":"%b","v":%b}' % (hexlify(salt), value)
 
 
-def moved(entry: Item, value: bytes) -> tuple[Item, str]:
-    """Return the item of a value that moves from ``entry`` to a blob, and the blob's digest (hex)."""
-    digest = hashlib.sha256(value).hexdigest()
-    return Item(s=entry.s, b=digest, n=len(value)), digest
+def moved(salt: str | UnsetType, value: bytes) -> tuple[Item, str]:
+    """Return the item of a value in a blob, and the blob's digest (hex)."""
+    digest = sha256(value).hexdigest()
+    return Item(s=salt, b=digest, n=len(value)), digest
 
 
 def born_erased(salt: bytes) -> Item:
     """Return the item of a content that was erased before it was copied here; its hash stands for no value."""
-    return Item(h=hashlib.sha256(salt).hexdigest())
+    return Item(h=sha256(salt).hexdigest())
+
+
+def encode_item(item: Item) -> bytes:
+    """Return an item as it is stored."""
+    return _ENCODER.encode(item)
+
+
+def join_items(items: list[bytes]) -> bytes:
+    """Return the content bytes of one or more items as they are stored."""
+    return b"[%b]" % b",".join(items)
 
 
 def encode_items(items: list[Item]) -> bytes:

@@ -7,9 +7,9 @@ audit.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Final, final
 
 import msgspec
@@ -24,17 +24,20 @@ GENESIS: Final = bytes(32)
 _ENCODER: Final = msgspec.json.Encoder()
 _length: Final = struct.Struct(">Q").pack
 """A length in 8 bytes."""
+_head: Final = struct.Struct(">Q32sQ").pack
+"""The digest before, after its length, and the length of what follows."""
 
 
 def envelope_bytes(envelope: Envelope) -> bytes:
     """Return the canonical bytes of an envelope: a JSON array of its fields in their order, the actor as [kind, id]."""
+    actor = envelope.actor
     return _ENCODER.encode(
         (
             envelope.version,
             envelope.type,
             envelope.schema,
             envelope.recorded_at,
-            (envelope.actor.kind, envelope.actor.id),
+            (actor.kind, actor.id),
             envelope.source,
             envelope.dest,
             envelope.command,
@@ -63,8 +66,8 @@ def chain_hashes(previous: bytes, envelope: Envelope, facts: bytes, hashes: byte
     """Return what ``chain`` does, given the hashes of the content's items, one after the other."""
     told = envelope_bytes(envelope)
     # Each section is preceded by its length, so that no byte can move from one to the next.
-    sections = (_length(len(previous)), previous, _length(len(told)), told, _length(len(facts)), facts)
-    return hashlib.sha256(b"".join((*sections, _length(len(hashes)), hashes))).digest()
+    head = _head(len(previous), previous, len(told))
+    return sha256(b"".join((head, told, _length(len(facts)), facts, _length(len(hashes)), hashes))).digest()
 
 
 @final
@@ -131,5 +134,5 @@ def _check_blobs(content: bytes, blobs: Mapping[str, bytes]) -> None:
             continue
         if len(value) != size:
             raise ValueError(f"blob {digest} has {len(value)} bytes instead of {size}")
-        if hashlib.sha256(value).hexdigest() != digest:
+        if sha256(value).hexdigest() != digest:
             raise ValueError(f"the bytes of blob {digest} have another digest")

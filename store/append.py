@@ -25,7 +25,7 @@ from chatstate.errors import (
     Refusal,
     TransitionNotAllowed,
 )
-from events.codec import Encoded, decode_each, encode
+from events.codec import decode_each, encode_each
 from events.contentlist import content_blobs, erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
@@ -366,24 +366,14 @@ class Journal:
         if not run.recorded:
             return None, loaded
         before = loaded.header if loaded is not None else None
-        events: list[NewEvent] = []
-        blobs: dict[str, bytes] = {}
-        digest = before.digest if before is not None else GENESIS
-        fingerprint = identity.fingerprint
-        for recorded, met in zip(run.recorded, run.met, strict=True):
-            encoded = self._encode(recorded, digest, met)
-            digest = encoded.stored.digest
-            if encoded.blobs:
-                blobs |= encoded.blobs
-            events.append(NewEvent(stored=encoded.stored, fingerprint=fingerprint))
-            fingerprint = None  # the command's id and content stand with its first event
+        events, blobs = self._encode(run, GENESIS if before is None else before.digest, identity.fingerprint)
         title = title_of(before, run.recorded)
         level = run.level
         if before is None:
             level = level_of_new_chat(self.store.write_level, level_of_all(run.recorded))
         header = header_of(
             run.state,
-            digest,
+            events[-1].stored.digest,
             chat=chat,
             title=title,
             foreign=run.foreign,
@@ -396,7 +386,7 @@ class Journal:
             chat=chat,
             expected_version=before.version if before is not None else 0,
             header=header,
-            events=tuple(events),
+            events=events,
             blobs=blobs,
             erased=erased,
             unused_blobs=unused_blobs,
@@ -409,11 +399,22 @@ class Journal:
         alive = header.holder is not None and (loaded is None or not same or loaded.holder_alive)
         return append, LoadedChat(state=run.state, header=header, now=run.now, holder_alive=alive)
 
-    def _encode(self, recorded: Recorded, digest: bytes, met: X) -> Encoded:
+    def _encode(
+        self, run: PlanRun, digest: bytes, fingerprint: bytes | None
+    ) -> tuple[tuple[NewEvent, ...], Mapping[str, bytes]]:
+        """Return the events of a run as they are stored after the one with ``digest``, and their blobs."""
+        events: list[NewEvent] = []
+        blobs = _NO_BLOBS
         try:
-            return encode(recorded, salt=self._salt(), previous_digest=digest, limits=self._limits)
+            for encoded in encode_each(run.recorded, self._salt, digest, self._limits):
+                # The command's id and content stand with its first event.
+                events.append(NewEvent(stored=encoded.stored, fingerprint=None if events else fingerprint))
+                if encoded.blobs:
+                    blobs = {**blobs, **encoded.blobs}
         except TooLarge as error:
-            raise ContentTooLarge(recorded.event.trigger, met, str(error)) from error
+            failed = len(events)
+            raise ContentTooLarge(run.recorded[failed].event.trigger, run.met[failed], str(error)) from error
+        return tuple(events), blobs
 
     async def _erasures(
         self, chat: ChatId, run: PlanRun, new_blobs: Collection[str]
@@ -430,6 +431,7 @@ class Journal:
         return erased, _referred(before) - needed
 
 
+_NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 _NOTHING_ERASED: Final[tuple[Mapping[int, bytes], frozenset[str]]] = (MappingProxyType({}), frozenset())
 
 
