@@ -4,11 +4,7 @@ These are the names that other layers and users of the layer read. A function th
 imported from there, so that the name stays the module's: ``events.replay.replay``.
 """
 
-from events.codec import (
-    Encoded,
-    decode,
-    encode,
-)
+from events.codec import decode
 from events.content import (
     Absent,
     Content,
@@ -26,6 +22,10 @@ from events.effects import (
     Effects,
     EventBase,
     Interrupting,
+)
+from events.encoding import (
+    Encoded,
+    encode,
 )
 from events.envelope import (
     Envelope,

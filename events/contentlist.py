@@ -8,8 +8,8 @@ name:
 
 An item's hash is SHA-256(salt, SHA-256 of the value's bytes, their number), so it follows from a value and from the
 reference to its blob alike, and the chain of digests (``events.digest``) is checked without reading blobs. Erasing
-keeps the hash and drops value and salt: short values cannot be guessed from what is left. ``events.codec`` puts values
-in and takes them out.
+keeps the hash and drops value and salt: short values cannot be guessed from what is left. ``events.encoding`` puts
+values in and ``events.codec`` takes them out.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ class Registry:
         self.bare: Final[dict[type[EventBase], Any]] = {}
         """The codec's decoders of facts alone."""
         self.idle: Final[list[Any]] = []
-        """The codec's encoders and decoders that are not in use."""
+        """The codec's decoders that are not in use."""
+        self.writers: Final[list[Any]] = []
+        """The encoders of new events that are not in use."""
         if len(self.types) != len(classes):
             raise ValueError("two classes have the same event type")
         if unknown := sorted(steps.keys() - self.types.keys()):

@@ -3,7 +3,7 @@
 What a caller gives and cannot be stored exactly is refused with its JSON path (``check_value``); what a model or a
 tool gives is repaired (``repair_text``, ``repair_value``), because an answer must not be lost to its encoding. Both
 run before anything is encoded: the encoder would write NaN as null and integer keys as strings without a word. Sizes
-of events and messages are checked by ``events.codec``.
+of events and messages are checked by ``events.encoding``.
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ from chatstate.errors import (
     Refusal,
     TransitionNotAllowed,
 )
-from events.codec import decode_each, encode_each
+from events.codec import decode_each
 from events.contentlist import content_blobs, erase_items
 from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
+from events.encoding import encode_each
 from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
 from events.errors import TooLarge

@@ -6,7 +6,7 @@ import pytest
 
 from chatfold import Agent, Engine, Settings, TransitionNotAllowed
 from chatstate.errors import InvalidState
-from events.codec import encode
+from events.encoding import encode
 from events.envelope import Envelope, Recorded
 from events.ids import ChatId, CommandId
 from events.records import Actor

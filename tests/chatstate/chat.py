@@ -12,10 +12,10 @@ from typing import NamedTuple
 from chatstate import commands as c
 from chatstate.classify import X, classify
 from chatstate.decide import Decided, decide
-from events.codec import encode
 from events.content import Content
 from events.control import Control, OpenCall, encode_control
 from events.digest import GENESIS
+from events.encoding import encode
 from events.envelope import Envelope, Recorded, StoredEvent
 from events.ids import CommandId
 from events.messages import Message

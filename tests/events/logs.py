@@ -8,10 +8,10 @@ from typing import cast
 
 from msgspec import Struct
 
-from events.codec import encode
 from events.content import Content, Json
 from events.digest import GENESIS
 from events.effects import EventBase
+from events.encoding import encode
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.ids import CommandId
 from events.messages import Message, Role

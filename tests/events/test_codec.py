@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from events.codec import decode, encode
+from events.codec import decode
 from events.content import Absent, Content
 from events.contentlist import content_blobs, erase_items
 from events.digest import GENESIS, chain, verify_chain
+from events.encoding import encode
 from events.envelope import Recorded, StoredEvent
 from events.errors import (
     ContentUnavailable,

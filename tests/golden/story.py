@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from events.codec import encode
 from events.content import Content
 from events.digest import GENESIS
+from events.encoding import encode
 from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.ids import CommandId, WorkerId
 from events.messages import Message

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from events.codec import encode
 from events.content import Content
 from events.digest import GENESIS
+from events.encoding import encode
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import TextPart
