@@ -43,7 +43,7 @@ from store.feed import AHEAD, follow
 from store.lifecycle import Reentrant, not_open
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
-from store.rules import ERASES, check_append, check_import, hint_of, is_current, new_commands, ready_at
+from store.rules import ERASES, check_append, check_import, hint_of, is_current, ready_at
 from store.schema import READER_LEVEL
 
 
@@ -133,12 +133,11 @@ class MemoryStore(Reentrant):
     async def append(self, append: Append) -> AppendResult:
         """See :meth:`store.contract.Store.append`."""
         self._require_open()
-        check_append(append)
+        commands = check_append(append)
         kept = self._chats.get(append.chat)
-        if kept is not None:
-            known = [kept.commands[command] for command in new_commands(append.events) if command in kept.commands]
-            if known:
-                return DuplicateCommand(*min(known, key=itemgetter(0)))
+        if kept is not None and not kept.commands.keys().isdisjoint(commands):
+            known = [kept.commands[command] for command in commands if command in kept.commands]
+            return DuplicateCommand(*min(known, key=itemgetter(0)))
         version = self._version(append.chat, creates=append.expected_version == 0)
         if version != append.expected_version:
             return Conflict(version)
@@ -379,14 +378,18 @@ class MemoryStore(Reentrant):
         return self._tombstones[chat][1] if creates and chat in self._tombstones else 0
 
     def _write(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> None:
-        self._chats.setdefault(header.chat, _Chat()).add(header, events)
-        tx, position = self._feed_end
-        for place, new in enumerate(events, position + 1):
-            self._feed.append(FeedEvent(FeedPosition(tx + 1, place), header.chat, new.stored))
+        chat = header.chat
+        kept = self._chats.get(chat)
+        if kept is None:
+            kept = self._chats[chat] = _Chat()
+        kept.add(header, events)
+        tx, last = self._feed_end
+        for place, new in enumerate(events, last + 1):
+            self._feed.append(FeedEvent(FeedPosition(tx + 1, place), chat, new.stored))
         self._feed_end = self._feed[-1].position
         for digest, data in blobs.items():
             self._blobs.setdefault(digest, data)
-            self._uses.setdefault(digest, set()).add(header.chat)
+            self._uses.setdefault(digest, set()).add(chat)
 
     def _erase(self, chat: ChatId, version: int, content: bytes) -> None:
         event = self._chats[chat].erase(version, content)

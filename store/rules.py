@@ -15,14 +15,14 @@ ERASES: Final = "content_erased"
 """The type of the event that erases contents: what was made of an older log may hold them."""
 
 
-def check_append(append: Append) -> None:
-    """Check that an append does not contradict itself.
+def check_append(append: Append) -> list[CommandId]:
+    """Check that an append does not contradict itself; return the commands that start in it, in order.
 
     Raises:
         MalformedAppend: Another chat's header, a gap in the versions, a command twice, or an erasure of what is not yet
             written.
     """
-    _check_log(append.header, append.events, append.expected_version)
+    commands = _check_log(append.header, append.events, append.expected_version)
     if append.header.chat != append.chat:
         raise MalformedAppend(f"the header is of chat {append.header.chat!r}, the append of {append.chat!r}")
     for version in append.erased:
@@ -30,6 +30,7 @@ def check_append(append: Append) -> None:
             raise MalformedAppend(
                 f"version {version} is to be erased, but only 1..{append.expected_version} are written"
             )
+    return commands
 
 
 def check_import(header: Header, events: Sequence[NewEvent]) -> None:
@@ -41,17 +42,23 @@ def check_import(header: Header, events: Sequence[NewEvent]) -> None:
     _check_log(header, events, 0)
 
 
-def _check_log(header: Header, events: Sequence[NewEvent], before: int) -> None:
+def _check_log(header: Header, events: Sequence[NewEvent], before: int) -> list[CommandId]:
     if not events:
         raise MalformedAppend("an append has at least one event")
-    for version, new in enumerate(events, before + 1):
-        if new.stored.envelope.version != version:
-            raise MalformedAppend(f"event {new.stored.envelope.version} stands where version {version} belongs")
-    if header.version != before + len(events):
-        raise MalformedAppend(f"the header is at version {header.version}, its last event at {before + len(events)}")
-    commands = new_commands(events)
-    if len(set(commands)) != len(commands):
+    version = before
+    commands: list[CommandId] = []
+    for new in events:
+        version += 1
+        envelope = new.stored.envelope
+        if envelope.version != version:
+            raise MalformedAppend(f"event {envelope.version} stands where version {version} belongs")
+        if envelope.index == 0:
+            commands.append(envelope.command)
+    if header.version != version:
+        raise MalformedAppend(f"the header is at version {header.version}, its last event at {version}")
+    if len(commands) > 1 and len(set(commands)) != len(commands):
         raise MalformedAppend("a command id starts twice in one append")
+    return commands
 
 
 def new_commands(events: Sequence[NewEvent]) -> list[CommandId]:

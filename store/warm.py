@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter, OrderedDict
-from typing import Final, final
+from typing import Final, final, get_args
+
+from msgspec.structs import fields
 
 from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
+from events.parts import PARTS
 from events.transcript import Messages, Transcript
 from store.loading import LoadedChat
 from store.rules import is_settled
@@ -43,18 +46,31 @@ class _Entry:
         self.beside: object = None
 
     def update(self, loaded: LoadedChat) -> None:
-        self.loaded = loaded
-        messages = loaded.state.messages
-        if not messages.continues(self.counted):
+        """Take the chat as it stands now; ``weigh`` must follow before its bytes are asked for."""
+        if not loaded.state.messages.continues(self.loaded.state.messages):
             # History lost something, perhaps because its content was erased: what was made of it goes too.
             self.counted, self.history, self.beside = Messages(), 0, None
+        self.loaded = loaded
+
+    def weigh(self) -> int:
+        """Return the estimated bytes, having looked at what came since the last time."""
+        messages = self.loaded.state.messages
         self.history += sum(size_of_message(item.message) for item in messages.since(len(self.counted)))
         self.counted = messages
-        self.aside = _aside(loaded.state.need_transcript("keep it warm"))
+        self.aside = _aside(self.loaded.state.need_transcript("keep it warm"))
+        return self.size
 
     @property
     def size(self) -> int:
+        """Bytes when it was weighed last."""
         return _PER_CHAT + self.history + self.aside
+
+
+_CONTENTS: Final = {
+    part: tuple(field.name for field in fields(part) if Content in (field.type, *get_args(field.type)))
+    for part in PARTS
+}
+"""Which fields of a part hold content."""
 
 
 def size_of_message(message: Message) -> int:
@@ -62,16 +78,18 @@ def size_of_message(message: Message) -> int:
     size = _PER_MESSAGE if message.step is None else _PER_MESSAGE + _PER_STEP
     for part in message.parts:
         size += _PER_PART
-        for name in part.__struct_fields__:
-            value = getattr(part, name)
-            if type(value) is Content:
-                size += _size_of_value(value)
+        for name in _CONTENTS[type(part)]:
+            content = getattr(part, name)
+            if content is not None:
+                size += _size_of_value(content)
     return size
 
 
 def _size_of_value(content: Content) -> int:
-    value = content.value if content.available else None
-    return sys.getsizeof(value) if isinstance(value, str) else 4 * content.size if value is not None else 0
+    held = content.held
+    if type(held) is str:
+        return sys.getsizeof(held)
+    return 4 * content.size if content.available and held is not None else 0
 
 
 def _aside(transcript: Transcript) -> int:
@@ -123,7 +141,7 @@ class WarmChats:
         entry = self._held.pop(chat, None)
         if entry is not None:
             self._entries[chat] = entry
-            self._size += entry.size
+            self._size += entry.weigh()
             self._evict()
 
     def get(self, chat: ChatId) -> LoadedChat | None:
@@ -148,16 +166,19 @@ class WarmChats:
         if entry is not None and entry.loaded.header.version > loaded.header.version:
             return
         if chat in self._held:
-            entry = self._held[chat] = entry or _Entry(loaded)
-            entry.update(loaded)
+            # Not counted, so not weighed: that is done once, when it is let go.
+            if entry is None:
+                self._held[chat] = _Entry(loaded)
+            else:
+                entry.update(loaded)
             return
         if entry is None:
             entry = self._entries[chat] = _Entry(loaded)
         else:
             self._size -= entry.size
             self._entries.move_to_end(chat)
-        entry.update(loaded)
-        self._size += entry.size
+            entry.update(loaded)
+        self._size += entry.weigh()
         self._evict()
 
     async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:
