@@ -78,14 +78,19 @@ _BY_FIELDS: Final[dict[tuple[str, bool, bool, bool], X]] = {
 }
 
 
+_NONE: Final = X.N
+_INVALID: Final = X.INVALID
+"""Two of the states by names of the module: the members of an enumeration are slower to look up."""
+
+
 def classify(control: Control) -> X:
     """Return the execution state of ``control``."""
     if not control.version:
-        return X.N
+        return _NONE
     status = control.status
     if (control.holder is not None) != (status == "running"):
-        return X.INVALID
+        return _INVALID
     if (control.action is not None) != (status == "requires_action"):
-        return X.INVALID
+        return _INVALID
     fields = (status, bool(control.queue), control.interrupting, control.archived)
-    return _BY_FIELDS.get(fields, X.INVALID)
+    return _BY_FIELDS.get(fields, _INVALID)

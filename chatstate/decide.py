@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from chatstate import commands as c
 from chatstate.classify import STATUS_OF, X, classify
 from chatstate.handlers import action, metadata, queue, repair, user, worker
 from chatstate.handlers.context import Context
-from chatstate.machine import Situation, destination
+from chatstate.machine import destination
 from chatstate.table import TABLE
 from events.envelope import SourceStatus, Status
 from events.state import ChatState
@@ -95,14 +95,20 @@ def decide(state: ChatState, command: c.AnyCommand, now: int) -> Decided:
     """
     control, trigger = state.control, command.trigger
     x = classify(control)
-    dest = destination(trigger, Situation(x, case_of(x, command)))
+    dest = destination(trigger, x, case_of(x, command) if type(command) in _VARIED else "usual")
     recorded_at = max(control.recorded_at, now)
     ctx = Context(trigger=trigger, state=state, control=control, x=x, dest=dest, now=recorded_at)
     if control.importing and control.indexes.open_calls and trigger != "import_messages":
         ctx.not_allowed("calls among the fork's messages are open: its last import answers them")
     event = HANDLERS[trigger](ctx, command)
-    source: SourceStatus = control.status if x is not X.N else STATUS_OF[X.N]
+    source: SourceStatus = control.status if control.version else STATUS_OF[X.N]
     return Decided(event, source, dest, recorded_at, x)
+
+
+_VARIED: Final = frozenset(
+    command for command in get_args(c.AnyCommand) if "lease_dead" in command.__struct_fields__
+) | {c.CreateChat}
+"""Commands that may meet another case of a cell than the usual one."""
 
 
 def case_of(x: X, command: c.AnyCommand) -> str:

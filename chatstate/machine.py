@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Final, NamedTuple, cast
 
@@ -81,18 +82,19 @@ _WORDS: Final = {
 LEASE_LIVES: Final = "a live worker holds the chat"
 
 
-def destination(trigger: str, situation: Situation) -> Status:
-    """Return the status after ``trigger``.
+@cache
+def destination(trigger: str, state: X, case: str = "usual") -> Status:
+    """Return the status after ``trigger``. The machine is asked once, since its answer hangs on nothing else.
 
     Raises:
         ChatNotFound: The chat does not exist.
         InvalidState: The chat is in a combination that must not be, and the trigger is not reconcile.
         TransitionNotAllowed: The table has no such transition.
     """
-    state = situation.state
-    moved = _moved(trigger, situation)
-    if moved is not None:
-        return moved
+    _PROBE.state = STATUS_OF.get(state, "invalid")
+    with suppress(MachineError):
+        if MACHINE.events[trigger].trigger(_PROBE, Situation(state, case)):
+            return cast("Status", _PROBE.state)
     if state is X.N:
         raise ChatNotFound(trigger, state, "there is no such chat")
     if state is X.INVALID:
@@ -101,17 +103,6 @@ def destination(trigger: str, situation: Situation) -> Status:
         raise TransitionNotAllowed(trigger, state, EXISTS)
     dead = TABLE[state].get(trigger, None)
     raise TransitionNotAllowed(trigger, state, LEASE_LIVES if dead and dead.dead else _not_here(state))
-
-
-@cache
-def _moved(trigger: str, situation: Situation) -> Status | None:
-    """Ask the machine, once for each pair, since its answer hangs on nothing else; None where it refuses."""
-    _PROBE.state = STATUS_OF.get(situation.state, "invalid")
-    try:
-        moved = MACHINE.events[trigger].trigger(_PROBE, situation)
-    except MachineError:
-        return None
-    return cast("Status", _PROBE.state) if moved else None
 
 
 def _not_here(state: X) -> str:
