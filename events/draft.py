@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
@@ -19,11 +18,11 @@ from events.messages import Message, QueuedMessage, Usage
 from events.parts import ToolResultPart
 from events.records import Answer, Policy
 from events.state import ChatState
-from events.transcript import Messages, Transcript, TranscriptMessage
+from events.transcript import Messages, Transcript, TranscriptMessage, empty_transcript
 
 _T = TypeVar("_T")
 
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+_NO_TRANSCRIPT: Final = empty_transcript()
 
 BOUNDARY_MESSAGES: Final = 3
 """Messages that a boundary is made of: the summary, and the mark for clients with its result."""
@@ -57,19 +56,20 @@ class Draft:
     )
 
     def __init__(self, state: ChatState) -> None:
-        transcript = self._before = state.transcript
+        before = self._before = state.transcript
         self.control = state.control.clone()
-        self.loaded = transcript is not None
-        self._messages = transcript.messages if transcript else Messages()
+        self.loaded = before is not None
+        kept = before if before is not None else _NO_TRANSCRIPT
+        self._messages = kept.messages
         self._fresh: list[TranscriptMessage] = []
-        self.queued: Mapping[MessageId, QueuedMessage] = transcript.queued if transcript else _NOTHING
-        self.results: Mapping[CallKey, ToolResultPart] = transcript.results if transcript else _NOTHING
-        self.arguments: Mapping[CallKey, Content] = transcript.arguments if transcript else _NOTHING
-        self.policies: Mapping[str, Policy] = transcript.policies if transcript else _NOTHING
+        self.queued: Mapping[MessageId, QueuedMessage] = kept.queued
+        self.results: Mapping[CallKey, ToolResultPart] = kept.results
+        self.arguments: Mapping[CallKey, Content] = kept.arguments
+        self.policies: Mapping[str, Policy] = kept.policies
+        self.title = kept.title
+        self.hint = kept.hint
         self._owned: tuple[str, ...] = ()
         self.usages: list[Usage] = []
-        self.title = transcript.title if transcript else None
-        self.hint = transcript.hint if transcript else None
         self.history_changed = self.queue_changed = self.turn_opened = False
 
     @property

@@ -48,7 +48,8 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
     """
     draft = Draft(initial_state() if state is None else state)
     control, kinds, apply = draft.control, _KINDS, draft.apply
-    status: Status | None = None
+    # A state that was folded has the companions of its status, and no others.
+    status = control.status
     envelope = kind = None
     history_version, updated_at = control.history_version, control.updated_at
     bare = False  # whether what belongs to an attempt on the history was cleared, and no event gave any since
@@ -76,11 +77,11 @@ def fold(events: Iterable[Recorded], state: ChatState | None = None) -> ChatStat
             _settle(draft, kind, envelope)
         # A status that stays has its companions already, but for those that the event itself gave.
         if status != envelope.dest or kind.gives:
-            status = _STATUS[envelope.dest]
+            status = envelope.dest
             _clear_companions(control, status)
-    if envelope is not None and kind is not None and status is not None:
+    if envelope is not None and kind is not None:
         # What each event says anew: of a run of events the last one's word counts.
-        control.version, control.recorded_at, control.status = envelope.version, envelope.recorded_at, status
+        control.version, control.recorded_at, control.status = envelope.version, envelope.recorded_at, _STATUS[status]
         control.importing = kind.importing
         control.history_version, control.updated_at = history_version, updated_at
     return draft.freeze()
