@@ -1,21 +1,25 @@
 """How the SQL back ends keep facts, contents and control: compressed where that makes them smaller.
 
 What is kept tells by its first byte whether it is packed, so plain bytes of any kind are read as they are. The words
-that facts and control are made of stand in a dictionary, without which values so small would hardly shrink. What comes
-out is what went in, to the byte: digests cover the plain bytes.
+that facts and control are made of stand in a dictionary, without which values so small would hardly shrink; a text has
+other words, and to look them up there would cost it a third of its time. Both are unpacked alike. What comes out is
+what went in, to the byte: digests cover the plain bytes.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final
 
 import zstandard
 
 _MARK: Final = b"\x01"
-"""First byte of what is packed with the dictionary below. Another dictionary would take another mark."""
+"""First byte of what is packed, and unpacked with the dictionary below. Another dictionary would take another mark."""
 
-_LEVEL: Final = 3
+_WORDS_LEVEL: Final = -1
+"""Most of what is found is found in the dictionary: to look harder takes twice the time for two bytes of seventy."""
+_TEXT_LEVEL: Final = 3
 
 # Frozen: what databases hold was packed with it. What is common stands at the end, where references are short.
 _DICTIONARY: Final = (
@@ -51,18 +55,26 @@ _DICTIONARY: Final = (
 )
 
 
+_FORM: Final = zstandard.FORMAT_ZSTD1_MAGICLESS
+
+
+def _compressor(level: int, words: zstandard.ZstdCompressionDict | None) -> Callable[[bytes], bytes]:
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        level, format=_FORM, write_content_size=True, write_checksum=False, write_dict_id=False
+    )
+    if words is not None:
+        words.precompute_compress(compression_params=parameters)
+    return zstandard.ZstdCompressor(dict_data=words, compression_params=parameters).compress
+
+
 class _Codec(threading.local):
-    """A compressor and a decompressor for each thread: neither may be used by two at once."""
+    """Compressors and a decompressor for each thread: none may be used by two at once."""
 
     def __init__(self) -> None:
         words = zstandard.ZstdCompressionDict(_DICTIONARY, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-        form = zstandard.FORMAT_ZSTD1_MAGICLESS
-        parameters = zstandard.ZstdCompressionParameters.from_level(
-            _LEVEL, format=form, write_content_size=True, write_checksum=False, write_dict_id=False
-        )
-        words.precompute_compress(compression_params=parameters)
-        self.compress = zstandard.ZstdCompressor(dict_data=words, compression_params=parameters).compress
-        self.decompress = zstandard.ZstdDecompressor(dict_data=words, format=form).decompress
+        self.compress = _compressor(_WORDS_LEVEL, words)
+        self.compress_text = _compressor(_TEXT_LEVEL, None)
+        self.decompress = zstandard.ZstdDecompressor(dict_data=words, format=_FORM).decompress
 
 
 _codec: Final = _Codec()
@@ -73,17 +85,22 @@ class CannotUnpack(ValueError):
 
 
 def pack(data: bytes, least: int) -> bytes:
-    """Return ``data`` as it is to be kept: packed if it has ``least`` bytes and gets smaller."""
-    marked = data[:1] == _MARK
-    if len(data) >= least or marked:
-        packed = _MARK + _codec.compress(data)
-        if marked or len(packed) < len(data):
-            return packed
-    return data
+    """Return facts or control as they are to be kept: packed if they have ``least`` bytes and get smaller."""
+    return _smaller(data, _codec.compress) if len(data) >= least or data[:1] == _MARK else data
+
+
+def pack_text(data: bytes, least: int) -> bytes:
+    """Return a content as it is to be kept, as :func:`pack` does facts."""
+    return _smaller(data, _codec.compress_text) if len(data) >= least or data[:1] == _MARK else data
+
+
+def _smaller(data: bytes, compress: Callable[[bytes], bytes]) -> bytes:
+    packed = _MARK + compress(data)
+    return packed if len(packed) < len(data) or data[:1] == _MARK else data
 
 
 def unpack(data: bytes) -> bytes:
-    """Return what :func:`pack` was given.
+    """Return what was packed.
 
     Raises:
         CannotUnpack: It was packed and then changed.

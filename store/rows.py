@@ -15,7 +15,7 @@ from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
-from store.packing import CannotUnpack, pack, unpack
+from store.packing import CannotUnpack, pack, pack_text, unpack
 from store.rules import ready_at
 from store.shortening import LONG_KIND, LONG_STATUS, LONG_TYPE, SHORT_KIND, SHORT_STATUS, SHORT_TYPE
 
@@ -203,7 +203,7 @@ def _actor(kind: str, actor: str | None) -> Actor:
 
 def content_value(content: bytes) -> bytes:
     """Return the value of an event's ``content`` column."""
-    return pack(content, _SMALL_CONTENT)
+    return pack_text(content, _SMALL_CONTENT)
 
 
 def partial_of(row: Sequence[Any]) -> PartialChunk:
