@@ -48,9 +48,8 @@ class Item(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
             return _unhex(self.h, 32)
         salt = _unhex(self.s or "", SALT_BYTES)
         if isinstance(self.v, Raw):
-            value = bytes(self.v)
-            return item_hash(salt, sha256(value).digest(), len(value))
-        return item_hash(salt, _unhex(self.b or "", 32), self.n or 0)
+            return item_hash(salt, bytes(self.v))
+        return _hash_of_digest(salt, _unhex(self.b or "", 32), self.n or 0)
 
 
 _DECODER: Final = msgspec.json.Decoder(list[Item])
@@ -72,8 +71,12 @@ def item_salt(salt: bytes, place: int) -> bytes:
     return sha256(salt + place.to_bytes(4, "big")).digest()[:SALT_BYTES]
 
 
-def item_hash(salt: bytes, value_digest: bytes, size: int) -> bytes:
-    """Return the hash of an item from its salt, and the SHA-256 and number of its value's bytes."""
+def item_hash(salt: bytes, value: bytes) -> bytes:
+    """Return the hash of an item from its salt and its value, given as JSON bytes."""
+    return _hash_of_digest(salt, sha256(value).digest(), len(value))
+
+
+def _hash_of_digest(salt: bytes, value_digest: bytes, size: int) -> bytes:
     return sha256(salt + value_digest + size.to_bytes(8, "big")).digest()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, final
 
@@ -39,6 +38,7 @@ from events.upcasting import REGISTRY, Registry
 from events.values import DEFAULT_LIMITS, Limits, check_value
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
+_ERASED: Final = Absent.ERASED
 _NO_CONTENTS: Final = (b"", b"", _NO_BLOBS)
 _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _LONG_INTEGER: Final = b"0" * 19
@@ -207,7 +207,7 @@ def _contents(
     for place, content in enumerate(found):
         own_salt = item_salt(salt, place)
         held = content.held
-        if held is Absent.ERASED:
+        if held is _ERASED:
             erased = born_erased(own_salt)
             items.append(encode_item(erased))
             hashes.append(erased.hash)
@@ -218,7 +218,7 @@ def _contents(
         value = _ENCODED(held) if plain else _value_bytes(event, place, content, limits)
         size = len(value)
         sizes.append(size)
-        hashes.append(item_hash(own_salt, sha256(value).digest(), size))
+        hashes.append(item_hash(own_salt, value))
         if size > limits.blob_bytes:
             entry, digest = moved(own_salt.hex(), value)
             blobs[digest] = value

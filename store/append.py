@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from chatstate.classify import X, classify
 from chatstate.commands import Acquire, Adopt, AnyCommand
-from chatstate.decide import Decided, decide
+from chatstate.decide import decide
 from chatstate.errors import (
     ChatForeign,
     ChatNotFound,
@@ -104,15 +104,26 @@ class PlanRun:
         """
         if self.foreign or self.newer:
             self._check(command)
-        decided = decide(self.state, command, self.now)
+        state, identity = self.state, self._identity
+        decided = decide(state, command, self.now)
         if type(command) is Adopt and not self.foreign:
             # Behind the machine's refusals: a chat that does not exist is nobody's.
-            raise TransitionNotAllowed(
-                command.trigger, classify(self.state.control), "the chat is this store's already"
-            )
-        recorded = Recorded(self._envelope(decided, actor), decided.event)
+            raise TransitionNotAllowed(command.trigger, classify(state.control), "the chat is this store's already")
+        event = decided.event
+        envelope = Envelope(
+            version=state.control.version + 1,
+            type=event.type,
+            schema=event.schema,
+            recorded_at=decided.recorded_at,
+            actor=actor or identity.actor,
+            source=decided.source,
+            dest=decided.dest,
+            command=identity.command,
+            index=len(self.recorded),
+        )
+        recorded = Recorded(envelope, event)
         self.met.append(decided.met)
-        self.state = evolve(self.state, recorded)
+        self.state = evolve(state, recorded)
         self.recorded.append(recorded)
         self.foreign = False
         return recorded
@@ -124,20 +135,6 @@ class PlanRun:
         if self._unreadable or (self.newer and type(command) is Acquire):
             reason = "a newer release wrote this chat: upgrade this process"
             raise TransitionNotAllowed(command.trigger, classify(self.state.control), reason)
-
-    def _envelope(self, decided: Decided, actor: Actor | None) -> Envelope:
-        event = decided.event
-        return Envelope(
-            version=self.state.control.version + 1,
-            type=event.type,
-            schema=event.schema,
-            recorded_at=decided.recorded_at,
-            actor=actor or self._identity.actor,
-            source=decided.source,
-            dest=decided.dest,
-            command=self._identity.command,
-            index=len(self.recorded),
-        )
 
 
 Plan: TypeAlias = Callable[[PlanRun], None]
