@@ -331,7 +331,8 @@ class WriteLane(Lane):
     async def append(self, append: Append) -> AppendResult:
         """Write an append, together with all that arrives meanwhile."""
         loop = asyncio.get_running_loop()
-        job = Job[AppendResult](loop.create_future(), append=append)
+        future: asyncio.Future[AppendResult] = loop.create_future()
+        job = Job(future, append=append)  # not Job[AppendResult]: a subscript costs more than the object
         self.submit(job, loop)
         return await outcome_of(job)
 
