@@ -8,11 +8,12 @@ be harmless to repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatstate.classify import X, classify
 from chatstate.commands import Acquire, Adopt, AnyCommand
@@ -39,7 +40,7 @@ from events.records import Actor
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
 from events.values import DEFAULT_LIMITS, Limits
-from events.vocabulary import ContentErased
+from events.vocabulary import ContentErased, Event
 from store.contract import (
     Append,
     Appended,
@@ -72,6 +73,7 @@ class PlanRun:
         level: The release level of the chat: nothing is written to it that one of that level cannot read.
         newer: Whether the chat asks for a newer release to run it. Commands that this one can fold are taken all the
             same.
+        kinds: The types of these events.
         met: The execution states that their commands met.
         unflushed: Set by a plan that ends the attempt which it met under way: no piece of its answer was handed to the
             store, so there is none to drop.
@@ -88,6 +90,7 @@ class PlanRun:
         self.newer = loaded is not None and self.level > READER_LEVEL
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
+        self.kinds: set[type[Event]] = set()
         self.met: list[X] = []
         self.unflushed = False
         self._identity = identity
@@ -125,6 +128,7 @@ class PlanRun:
         self.met.append(decided.met)
         self.state = evolve(state, recorded)
         self.recorded.append(recorded)
+        self.kinds.add(type(event))
         self.foreign = False
         return recorded
 
@@ -251,9 +255,11 @@ class Journal:
             clock = asked.estimate if unread else asked.now
             now = clock() if clock is not None else await self._now(loaded)
             run = PlanRun(loaded, now, identity, self.store.write_level)
+            prepared = None
             try:
                 asked.plan(run)
-                append, after = await self._prepare(chat, loaded, run, identity)
+                if run.recorded:
+                    prepared = self._prepare(chat, loaded, run, identity.fingerprint)
             except Refusal:
                 if unread:
                     loaded, unread = await self._current(chat, loaded, transcript=transcript), False
@@ -262,11 +268,14 @@ class Journal:
                 if repeated is not None:
                     return repeated
                 raise
-            if append is None and unread:
+            if prepared is None:
+                if not unread:
+                    return Outcome(chat=_must(loaded, chat), recorded=())
                 loaded, unread = await self._current(chat, loaded, transcript=transcript), False
                 continue
-            if append is None or after is None:
-                return Outcome(chat=_must(loaded, chat), recorded=())
+            append, after = prepared
+            if ContentErased in run.kinds:
+                append = await self._erasing(append, run)
             result = await self._append(append, identity)
             if isinstance(result, Appended):
                 self.warm.put(after)
@@ -358,44 +367,39 @@ class Journal:
         blobs = await read_blobs(self.store, news)
         return fold(decode_each(news, blobs=blobs), known.state)
 
-    async def _prepare(
-        self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, identity: CommandIdentity
-    ) -> tuple[Append | None, LoadedChat | None]:
-        if not run.recorded:
-            return None, loaded
+    def _prepare(
+        self, chat: ChatId, loaded: LoadedChat | None, run: PlanRun, fingerprint: bytes | None
+    ) -> tuple[Append, LoadedChat]:
+        """Return what is to be written of a run that did something, and the chat after it."""
         before = loaded.header if loaded is not None else None
-        events, blobs = self._encode(run, GENESIS if before is None else before.digest, identity.fingerprint)
-        title = title_of(before, run.recorded)
+        events, blobs = self._encode(run, GENESIS if before is None else before.digest, fingerprint)
+        state = run.state
         level = run.level
         if before is None:
             level = level_of_new_chat(self.store.write_level, level_of_all(run.recorded))
         header = header_of(
-            run.state,
+            state,
             events[-1].stored.digest,
             chat=chat,
-            title=title,
+            title=title_of(before, run.recorded, run.kinds),
             foreign=run.foreign,
             reader_level=level,
-            listed_at=listed_at(before, run.state.control),
+            listed_at=listed_at(before, state.control),
         )
-        erases = any(type(recorded.event) is ContentErased for recorded in run.recorded)
-        erased, unused_blobs = await self._erasures(chat, run, blobs) if erases else _NOTHING_ERASED
         append = Append(
             chat=chat,
             expected_version=before.version if before is not None else 0,
             header=header,
             events=events,
             blobs=blobs,
-            erased=erased,
-            unused_blobs=unused_blobs,
             drop_partials=not run.unflushed
             and loaded is not None
-            and _ends_answer(loaded.state.control, run.state.control, erases=erases),
+            and _ends_answer(loaded.state.control, state.control, erases=ContentErased in run.kinds),
         )
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
         same = before is not None and before.holder == header.holder
         alive = header.holder is not None and (loaded is None or not same or loaded.holder_alive)
-        return append, LoadedChat(state=run.state, header=header, now=run.now, holder_alive=alive)
+        return append, LoadedChat(state=state, header=header, now=run.now, holder_alive=alive)
 
     def _encode(
         self, run: PlanRun, digest: bytes, fingerprint: bytes | None
@@ -414,23 +418,20 @@ class Journal:
             raise ContentTooLarge(run.recorded[failed].event.trigger, run.met[failed], str(error)) from error
         return tuple(events), blobs
 
-    async def _erasures(
-        self, chat: ChatId, run: PlanRun, new_blobs: Collection[str]
-    ) -> tuple[Mapping[int, bytes], frozenset[str]]:
-        """Return what an erasure leaves of contents, by version, and the blobs that the chat needs no more."""
+    async def _erasing(self, append: Append, run: PlanRun) -> Append:
+        """Return an append with what an erasure leaves of contents, and with the blobs that the chat needs no more."""
         targets = {
             t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
         }
-        log = await self.store.read_events(chat)
+        log = await self.store.read_events(append.chat)
         places = content_of_messages(log, targets)
         before = {stored.envelope.version: stored.content for stored in log}
         erased = {version: erase_items(before[version], which) for version, which in places.items()}
-        needed = _referred(before | erased).union(new_blobs)
-        return erased, _referred(before) - needed
+        needed = _referred(before | erased).union(append.blobs)
+        return replace(append, erased=erased, unused_blobs=_referred(before) - needed)
 
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
-_NOTHING_ERASED: Final[tuple[Mapping[int, bytes], frozenset[str]]] = (MappingProxyType({}), frozenset())
 
 
 def _referred(contents: Mapping[int, bytes]) -> frozenset[str]:

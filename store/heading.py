@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from events.control import Control, encode_control
 from events.envelope import Recorded
 from events.ids import ChatId
 from events.state import ChatState
-from events.vocabulary import ChatCreated, ChatForked, TitleChanged
+from events.vocabulary import ChatCreated, ChatForked, Event, TitleChanged
 from store.contract import Header
 
 
@@ -65,14 +66,16 @@ def listed_at(before: Header | None, control: Control) -> int:
     return before.listed_at if before is not None and runs_on else control.updated_at
 
 
-def title_of(before: Header | None, recorded: list[Recorded]) -> str | None:
-    """Return the title after some events, for the header."""
+def title_of(before: Header | None, recorded: list[Recorded], kinds: AbstractSet[type[Event]]) -> str | None:
+    """Return the title after some events, which are of these ``kinds``, for the header."""
     title = before.title if before is not None else None
+    if _TITLING.isdisjoint(kinds):
+        return title
     for item in recorded:
         event = item.event
-        if isinstance(event, _TITLING):
+        if isinstance(event, TitleChanged | ChatCreated | ChatForked):
             title = event.title.text if event.title is not None else None
     return title
 
 
-_TITLING: Final = (TitleChanged, ChatCreated, ChatForked)
+_TITLING: Final = frozenset({TitleChanged, ChatCreated, ChatForked})
