@@ -84,19 +84,16 @@ class CannotUnpack(ValueError):
     """What was kept is marked as packed, and is not."""
 
 
-def pack(data: bytes, least: int) -> bytes:
-    """Return facts or control as they are to be kept: packed if they have ``least`` bytes and get smaller."""
-    return _smaller(data, _codec.compress) if len(data) >= least or data[:1] == _MARK else data
+def pack(data: bytes, least: int, *, text: bool = False) -> bytes:
+    """Return bytes as they are to be kept: packed if there are ``least`` and they get fewer.
 
-
-def pack_text(data: bytes, least: int) -> bytes:
-    """Return a content as it is to be kept, as :func:`pack` does facts."""
-    return _smaller(data, _codec.compress_text) if len(data) >= least or data[:1] == _MARK else data
-
-
-def _smaller(data: bytes, compress: Callable[[bytes], bytes]) -> bytes:
-    packed = _MARK + compress(data)
-    return packed if len(packed) < len(data) or data[:1] == _MARK else data
+    ``text``: they are a content, not facts or control.
+    """
+    marked = data[:1] == _MARK
+    if len(data) < least and not marked:
+        return data
+    packed = _MARK + (_codec.compress_text(data) if text else _codec.compress(data))
+    return packed if marked or len(packed) < len(data) else data
 
 
 def unpack(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
-from store.packing import CannotUnpack, pack, pack_text, unpack
+from store.packing import CannotUnpack, pack, unpack
 from store.rules import ready_at
 from store.shortening import LONG_KIND, LONG_STATUS, LONG_TYPE, SHORT_KIND, SHORT_STATUS, SHORT_TYPE
 
@@ -143,21 +143,23 @@ def header_of(row: Sequence[Any]) -> Header:
 
 def event_row(new: NewEvent) -> tuple[Any, ...]:
     """Return the values of ``WRITTEN_EVENT_COLUMNS``."""
-    stored, envelope = new.stored, new.stored.envelope
+    stored = new.stored
+    envelope, content = stored.envelope, stored.content
+    actor = envelope.actor
     return (
         envelope.version,
         SHORT_TYPE.get(envelope.type, envelope.type),
         envelope.schema,
         envelope.recorded_at,
-        SHORT_KIND.get(envelope.actor.kind, envelope.actor.kind),
-        envelope.actor.id,
+        SHORT_KIND.get(actor.kind, actor.kind),
+        actor.id,
         SHORT_STATUS.get(envelope.source, envelope.source),
         SHORT_STATUS.get(envelope.dest, envelope.dest),
         envelope.command,
         envelope.index,
         pack(stored.facts, _SMALL_FACTS),
         stored.digest,
-        content_value(stored.content),
+        content_value(content) if content else content,
         # Empty, not NULL: a row of PostgreSQL without any NULL is 8 bytes shorter.
         new.fingerprint or b"",
     )
@@ -203,7 +205,7 @@ def _actor(kind: str, actor: str | None) -> Actor:
 
 def content_value(content: bytes) -> bytes:
     """Return the value of an event's ``content`` column."""
-    return pack_text(content, _SMALL_CONTENT)
+    return pack(content, _SMALL_CONTENT, text=True)
 
 
 def partial_of(row: Sequence[Any]) -> PartialChunk:
