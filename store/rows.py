@@ -40,6 +40,9 @@ _SMALL_FACTS: Final = 40
 _SMALL_CONTENT: Final = 256
 """Bytes from which facts and control, and contents, are packed: smaller ones are not worth the time."""
 
+_SHORT_FACTS: Final = 512
+"""Bytes of facts from which the packed form is not remembered: what is longer hardly comes again."""
+
 _TEXT: Final[frozenset[type]] = frozenset({str})
 _NUMBER: Final[frozenset[type]] = frozenset({int})
 _BYTES: Final[frozenset[type]] = frozenset({bytes})
@@ -157,12 +160,18 @@ def event_row(new: NewEvent) -> tuple[Any, ...]:
         SHORT_STATUS.get(envelope.dest, envelope.dest),
         envelope.command,
         envelope.index,
-        pack(stored.facts, _SMALL_FACTS),
+        _facts_value(stored.facts) if len(stored.facts) < _SHORT_FACTS else pack(stored.facts, _SMALL_FACTS),
         stored.digest,
         content_value(content) if content else content,
         # Empty, not NULL: a row of PostgreSQL without any NULL is 8 bytes shorter.
         new.fingerprint or b"",
     )
+
+
+@lru_cache(maxsize=512)
+def _facts_value(facts: bytes) -> bytes:
+    # The decisions of an agent are the same few from chat to chat: what they take is packed once.
+    return pack(facts, _SMALL_FACTS)
 
 
 def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
