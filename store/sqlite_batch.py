@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
 
+from msgspec.json import encode
+
 from store.contract import Append, Appended, AppendResult, Conflict, DuplicateCommand
 from store.rows import WRITTEN_HEADER_COLUMNS, content_value, event_row, header_row
 from store.rules import new_commands
@@ -31,7 +33,9 @@ from store.sqlite_writes import (
 _INDEXED: Final = ("owner", "parent", "status", "holder", "listed_at", "ready_at")
 _PLAIN: Final = tuple(column for column in WRITTEN_HEADER_COLUMNS if column not in {"chat", *_INDEXED})
 
-STANDS: Final = f"SELECT version, {', '.join(_INDEXED)} FROM chats WHERE chat = ?"
+_SEEN: Final = f"SELECT chat, version, {', '.join(_INDEXED)} FROM chats"
+STANDS: Final = f"{_SEEN} WHERE chat = ?"
+STAND_ALL: Final = f"{_SEEN} WHERE chat IN (SELECT value FROM json_each(?))"
 UPDATE_PLAIN: Final = f"UPDATE chats SET {', '.join(f'{column} = ?' for column in _PLAIN)} WHERE chat = ?"
 
 _indexed = itemgetter(*map(WRITTEN_HEADER_COLUMNS.index, _INDEXED))
@@ -45,12 +49,17 @@ class Batch:
 
     Args:
         connection: Within a transaction.
+        chats: The chats of the appends that come first, read by one call.
         careful: Look for each command before it is written. Otherwise a command that is in the log already makes
             :meth:`flush` raise ``sqlite3.IntegrityError``.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, careful: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, chats: Sequence[str] = (), *, careful: bool) -> None:
         self._connection = connection
+        self._stands: dict[str, Sequence[Any]] = {}
+        if len(chats) > 1:
+            rows = connection.execute(STAND_ALL, (encode(chats).decode(),)).fetchall()
+            self._stands = {row[0]: row for row in rows}
         self._careful = careful
         self._position: int | None = None
         self._chats = set[str]()
@@ -68,11 +77,12 @@ class Batch:
             self.flush()
         if self._careful and (duplicate := self._duplicate(append)) is not None:
             return duplicate
-        stands = self._connection.execute(STANDS, (chat,)).fetchone()
+        # What was not found among many is looked for by itself: a text with NUL does not come through JSON there.
+        stands = self._stands.get(chat) or self._connection.execute(STANDS, (chat,)).fetchone()
         if stands is None:
             version = version_of(self._connection, chat, creates=append.expected_version == 0)
         else:
-            version = stands[0]
+            version = stands[1]
         if version != append.expected_version:
             return (None if self._careful else self._duplicate(append)) or Conflict(version)
         self._chats.add(chat)
@@ -89,7 +99,7 @@ class Batch:
         row = header_row(append.header)
         if stands is None:
             self._created.append(row)
-        elif _indexed(row) == stands[1:]:
+        elif _indexed(row) == stands[2:]:
             self._stayed.append(_plain(row))
         else:
             self._moved.append((*row, append.chat))
@@ -106,7 +116,8 @@ class Batch:
             self._special.append(append)
 
     def flush(self) -> None:
-        """Write what was taken up."""
+        """Write what was taken up. What was read of chats is known no more."""
+        self._stands = {}
         for statement, rows in (
             (INSERT_HEADER, self._created),
             (UPDATE_HEADER, self._moved),

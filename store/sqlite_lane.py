@@ -384,7 +384,8 @@ class WriteLane(Lane):
     def _transact(self, jobs: Sequence[Job[Any]], *, careful: bool) -> None:
         connection = self._connected()
         with transaction(connection):
-            batch = Batch(connection, careful=careful)
+            chats = [job.append.chat for job in jobs if job.append is not None]
+            batch = Batch(connection, chats, careful=careful)
             for job in jobs:
                 if job.append is not None:
                     job.result = batch.add(job.append)
@@ -392,7 +393,7 @@ class WriteLane(Lane):
                     batch.flush()
                     job.result = job.do(connection)
             batch.flush()
-            if any(job.append is not None for job in jobs):
+            if chats:
                 reach("append.written")
 
     def _conclude(self, job: Job[Any]) -> None:

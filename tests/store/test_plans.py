@@ -133,6 +133,7 @@ DUE_VALUES = DUE | {"agents": "[]", "exclude": "[]", "now": 1, "window": 10, "ow
         (sqlite_sql.PARTIALS, ("c",)),
         (sqlite_sql.SEGMENTS, ("c",)),
         (sqlite_batch.STANDS, ("c",)),
+        (sqlite_batch.STAND_ALL, ('["c"]',)),
         (sqlite_batch.UPDATE_PLAIN, (None,) * 20),
         (sqlite_writes.UPDATE_HEADER, (None,) * 27),
         (sqlite_writes.IS_ERASED, ("c", 1, "x")),
