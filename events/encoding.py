@@ -47,7 +47,7 @@ _MESSAGE_PATH: Final = re.compile(r"\$(?:\.(?:added|queued)\[\d+\]|\.message)")
 _ENCODED: Final = msgspec.json.Encoder().encode
 
 
-class Encoded(Struct, frozen=True):
+class Encoded(Struct, frozen=True, gc=False):
     """An event ready to be stored, and the blobs (SHA-256 in hex -> bytes) that must be stored with it."""
 
     stored: StoredEvent

@@ -9,7 +9,7 @@ from events.errors import TranscriptMissing
 from events.transcript import Messages, Transcript, empty_transcript
 
 
-class ChatState(Struct, frozen=True, kw_only=True):
+class ChatState(Struct, frozen=True, kw_only=True, gc=False):
     """The state of a chat after an event. ``transcript`` is None where control alone was loaded.
 
     ``evolve`` (``events.reducer``) makes the next state and leaves this one as it is.

@@ -41,7 +41,7 @@ class Messages(SharedSequence[TranscriptMessage]):
         return next((i for i in range(self._length - 1, -1, -1) if items[i].id == message), None)
 
 
-class Transcript(Struct, frozen=True, kw_only=True):
+class Transcript(Struct, frozen=True, kw_only=True, gc=False):
     """Messages, and the bodies behind control's ids.
 
     Attributes:

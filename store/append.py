@@ -145,7 +145,7 @@ Plan: TypeAlias = Callable[[PlanRun], None]
 """Issues commands by ``run.do``; runs again from the start on a conflict."""
 
 
-class CommandIdentity(Struct, frozen=True, kw_only=True):
+class CommandIdentity(Struct, frozen=True, kw_only=True, gc=False):
     """Who asks for an append, and under which id.
 
     ``fingerprint`` identifies the content of a command whose id the caller chose: the same id with another fingerprint
@@ -168,7 +168,7 @@ class _Asked(Struct, frozen=True):
     estimate: Callable[[], int] | None
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What an append did.
 
     Attributes:

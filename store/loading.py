@@ -33,7 +33,7 @@ TAIL: Final = 256
 """Events without a segment that a chat may have: as many are folded in a few milliseconds. Younger chats have none."""
 
 
-class LoadedChat(Struct, frozen=True, kw_only=True):
+class LoadedChat(Struct, frozen=True, kw_only=True, gc=False):
     """A chat at a version: its state, its header, and what the database's clock said when it was read.
 
     ``now`` is microseconds UTC. ``holder_alive``: the holder's lease lived then (False without a holder).
