@@ -10,6 +10,7 @@ from itertools import takewhile
 from operator import attrgetter, itemgetter
 
 import msgspec
+from msgspec import Struct
 
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
@@ -66,9 +67,17 @@ class _Chat:
             if envelope.index == 0:
                 self.commands[envelope.command] = (envelope.version, new.fingerprint or None)
 
-    def erase(self, version: int, content: bytes) -> StoredEvent:
+    def erase(self, version: int, content: bytes) -> None:
         self.events[version - 1] = msgspec.structs.replace(self.events[version - 1], content=content)
-        return self.events[version - 1]
+
+
+class _Fed(Struct, frozen=True, gc=False):
+    """The events of one transaction in the feed: where the last one stands, and the versions that they have."""
+
+    end: FeedPosition
+    chat: ChatId
+    first: int
+    last: int
 
 
 class MemoryStore(Reentrant):
@@ -85,7 +94,7 @@ class MemoryStore(Reentrant):
         self._chats: dict[ChatId, _Chat] = {}
         self._blobs: dict[str, bytes] = {}
         self._uses: dict[str, set[ChatId]] = {}
-        self._feed: list[FeedEvent] = []
+        self._feed: list[_Fed] = []
         self._feed_end = FEED_START
         self._tombstones: dict[ChatId, tuple[bytes, int]] = {}
         self._leases: dict[WorkerId, int] = {}
@@ -143,7 +152,7 @@ class MemoryStore(Reentrant):
             return Conflict(version)
         self._write(append.header, append.events, append.blobs)
         for version, content in append.erased.items():
-            self._erase(append.chat, version, content)
+            self._chats[append.chat].erase(version, content)
         if append.erased:
             self._chats[append.chat].segments.clear()
         for digest in append.unused_blobs:
@@ -198,7 +207,7 @@ class MemoryStore(Reentrant):
             return False
         del self._chats[chat]
         self._tombstones[chat] = (kept.header.digest, kept.header.version)
-        self._feed = [event for event in self._feed if event.chat != chat]
+        self._feed = [fed for fed in self._feed if fed.chat != chat]
         for digest in [digest for digest, users in self._uses.items() if chat in users]:
             self._release(chat, digest)
         self._bus.publish([Hint(chat, expected_version + 1, due=False)])
@@ -342,12 +351,11 @@ class MemoryStore(Reentrant):
     async def read_feed(self, *, after: FeedPosition, limit: int) -> Sequence[FeedEvent]:
         """See :meth:`store.contract.Store.read_feed`."""
         self._require_open()
-        first = bisect_right(self._feed, after, key=attrgetter("position"))
-        taken = self._feed[first : first + max(limit, 0)]
-        for event in self._feed[first + len(taken) :] if taken else ():
-            if event.position.tx != taken[-1].position.tx:
+        taken: list[FeedEvent] = []
+        for fed in self._feed[bisect_right(self._feed, after, key=attrgetter("end")) :]:
+            if len(taken) >= limit:
                 break
-            taken.append(event)
+            taken += [event for event in self._events_of(fed) if event.position > after]
         if after > self._feed_end:
             raise FeedMoved(AHEAD)
         return taken
@@ -383,20 +391,18 @@ class MemoryStore(Reentrant):
         if kept is None:
             kept = self._chats[chat] = _Chat()
         kept.add(header, events)
-        tx, last = self._feed_end
-        for place, new in enumerate(events, last + 1):
-            self._feed.append(FeedEvent(FeedPosition(tx + 1, place), chat, new.stored))
-        self._feed_end = self._feed[-1].position
+        tx, place = self._feed_end
+        self._feed_end = FeedPosition(tx + 1, place + len(events))
+        self._feed.append(_Fed(self._feed_end, chat, header.version - len(events) + 1, header.version))
         for digest, data in blobs.items():
             self._blobs.setdefault(digest, data)
             self._uses.setdefault(digest, set()).add(chat)
 
-    def _erase(self, chat: ChatId, version: int, content: bytes) -> None:
-        event = self._chats[chat].erase(version, content)
-        place = next(
-            at for at, known in enumerate(self._feed) if (known.chat, known.stored.envelope.version) == (chat, version)
-        )
-        self._feed[place] = FeedEvent(self._feed[place].position, chat, event)
+    def _events_of(self, fed: _Fed) -> list[FeedEvent]:
+        tx, place = fed.end
+        events = self._chats[fed.chat].events[fed.first - 1 : fed.last]
+        places = range(place - len(events) + 1, place + 1)
+        return [FeedEvent(FeedPosition(tx, at), fed.chat, stored) for at, stored in zip(places, events, strict=True)]
 
     def _release(self, chat: ChatId, digest: str) -> None:
         users = self._uses.get(digest, set())
