@@ -77,6 +77,17 @@ async def test_each_of_a_batch_has_its_own_outcome(store: SqliteStore) -> None:
     assert [event.envelope.command for event in log] == ["old", "old", "next", "and on"]
 
 
+async def test_headers_of_a_batch_are_read_by_one_call_whatever_the_chats_are_named(store: SqliteStore) -> None:
+    chats = [ChatId(name) for name in ("a", "a\x00b", '"', "\x011", "7", "ü")]
+    await all_of(store.append(appending(0, chat=chat)) for chat in chats)
+    statements = await told(store)
+    assert await all_of(store.append(appending(1, chat=chat)) for chat in chats) == [Appended()] * len(chats)
+    reads = [statement for statement in statements if statement.startswith("SELECT chat, version")]
+    assert "json_each" in reads[0]
+    # Where a text with NUL does not come through SQLite's JSON, its chat is read by itself.
+    assert len(reads) <= 2
+
+
 async def test_a_command_that_is_there_already_is_seen_before_it_is_written(store: SqliteStore) -> None:
     await store.append(appending(0, "old"))
     results = await all_of(
