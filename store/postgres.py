@@ -108,7 +108,7 @@ class PostgresStore(Beside):
         check_append(append)
         size = size_of(append)
         if goes_over_the_line(append, size):
-            return await outcome(self._group.add(append, size))
+            return await self._group.add(append, size).outcome()
         return await outcome(self.start(self._append(append)))
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:
