@@ -96,7 +96,7 @@ class WarmChats:
         self._held: dict[ChatId, _Entry | None] = {}
         self._holders: Counter[ChatId] = Counter()
         self._size = 0
-        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat]]] = {}
+        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat | None]]] = {}
 
     @property
     def size(self) -> int:
@@ -162,14 +162,16 @@ class WarmChats:
 
     async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:
         """Wait until this process has read or written the chat settled; None where ``patience`` seconds pass first."""
-        waiting: asyncio.Future[LoadedChat] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[LoadedChat | None] = loop.create_future()
         all_waiting = self._waiting.setdefault(chat, [])
         all_waiting.append(waiting)
+        timer = loop.call_later(patience, _give_up, waiting)
         try:
-            await asyncio.wait({waiting}, timeout=patience)
-            return waiting.result() if waiting.done() else None
+            return await waiting
         finally:
-            if not waiting.done():
+            timer.cancel()
+            if self._waiting.get(chat) is all_waiting:
                 all_waiting.remove(waiting)
                 if not all_waiting:
                     del self._waiting[chat]
@@ -200,3 +202,8 @@ class WarmChats:
         while self._size > self._limit and self._entries:
             _, entry = self._entries.popitem(last=False)
             self._size -= entry.size
+
+
+def _give_up(waiting: asyncio.Future[LoadedChat | None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
