@@ -11,10 +11,10 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
 from generation.tools.contract import CallCancelled
@@ -24,8 +24,7 @@ _abandoned_work: Final[set[asyncio.Task[Any]]] = set()
 """Holds what nobody waits for any more until it ends: the event loop itself keeps weak references only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """How what becomes of a function is read: what it returned, what it raised, and (in words) what cut it."""
 
     value: Callable[[Any], Outcome]
