@@ -15,7 +15,7 @@ from typing import Final, final
 from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
-from events.transcript import Messages, Transcript
+from events.transcript import Transcript
 from store.loading import LoadedChat
 from store.rules import is_settled
 
@@ -32,28 +32,32 @@ part in both. As measured: ``tests/store/test_warm.py`` holds the sum against wh
 
 @final
 class _Entry:
-    """A chat, its estimated bytes, and what others keep beside it. ``counted``: messages of the estimate."""
+    """A chat, its estimated bytes, and what others keep beside it. ``weighed``: messages that the estimate counts."""
 
-    __slots__ = ("aside", "beside", "counted", "history", "loaded")
+    __slots__ = ("aside", "beside", "history", "loaded", "weighed")
 
     def __init__(self, loaded: LoadedChat) -> None:
         self.loaded = loaded
-        self.counted = Messages()
-        self.history = self.aside = 0
+        self.history = self.aside = self.weighed = 0
         self.beside: object = None
 
     def update(self, loaded: LoadedChat) -> None:
-        self.loaded = loaded
-        messages = loaded.state.messages
-        if not messages.continues(self.counted):
+        if not loaded.state.messages.continues(self.loaded.state.messages):
             # History lost something, perhaps because its content was erased: what was made of it goes too.
-            self.counted, self.history, self.beside = Messages(), 0, None
-        self.history += sum(size_of_message(item.message) for item in messages.since(len(self.counted)))
-        self.counted = messages
-        self.aside = _aside(loaded.state.need_transcript("keep it warm"))
+            self.history, self.weighed, self.beside = 0, 0, None
+        self.loaded = loaded
+
+    def weigh(self) -> int:
+        """Return the estimated bytes, counting what came since the last time."""
+        messages = self.loaded.state.messages
+        self.history += sum(size_of_message(item.message) for item in messages.since(self.weighed))
+        self.weighed = len(messages)
+        self.aside = _aside(self.loaded.state.need_transcript("keep it warm"))
+        return self.size
 
     @property
     def size(self) -> int:
+        """The estimated bytes as weighed last."""
         return _PER_CHAT + self.history + self.aside
 
 
@@ -123,7 +127,7 @@ class WarmChats:
         entry = self._held.pop(chat, None)
         if entry is not None:
             self._entries[chat] = entry
-            self._size += entry.size
+            self._size += entry.weigh()
             self._evict()
 
     def get(self, chat: ChatId) -> LoadedChat | None:
@@ -157,7 +161,7 @@ class WarmChats:
             self._size -= entry.size
             self._entries.move_to_end(chat)
         entry.update(loaded)
-        self._size += entry.size
+        self._size += entry.weigh()
         self._evict()
 
     async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:

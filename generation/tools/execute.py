@@ -101,9 +101,9 @@ class RunningCall:
         """What runs now: the question whether it happened, then the function."""
         return self._function or self._question
 
-    def on_done(self, callback: Callable[[], None]) -> None:
+    def on_done(self, callback: Callable[[RunningCall], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
-        self._task.add_done_callback(lambda _: callback())
+        self._task.add_done_callback(lambda _: callback(self))
 
     def cancel(self) -> None:
         """Ask the call to end: an async function is cancelled, a sync one is told through its context."""

@@ -89,7 +89,7 @@ class Invocation:
         name: str,
     ) -> None:
         self._function = function
-        self._arguments = dict(arguments)
+        self._arguments = arguments
         self._reading = reading
         self._ending = ending
         self._timeout = timeout
@@ -97,6 +97,7 @@ class Invocation:
         self._limiter = limiter
         self._log = log
         self._name = name
+        self._is_async = False
         self._too_late = False
         self._loop = asyncio.get_running_loop()
         self._entered = False
@@ -129,7 +130,7 @@ class Invocation:
         """Call the function; None where it was cancelled."""
         if self._ending.asked():
             return None
-        is_async = _is_async(self._function)
+        is_async = self._is_async = _is_async(self._function)
         if is_async and self._timeout is None:
             return await self._run_here()
         work: asyncio.Task[Outcome] = asyncio.create_task(self._invoke(), name=self._name)
@@ -190,7 +191,7 @@ class Invocation:
         )
 
     async def _invoke(self) -> Outcome:
-        if _is_async(self._function):
+        if self._is_async:
             self._begin()
             return await self._finish(self._function, self._arguments)
         self._in_thread = True
