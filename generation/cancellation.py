@@ -116,7 +116,7 @@ class CancelScope(Generic[T]):
         if self._cause is not None:
             work.close()
             raise WorkCancelled(self._cause)
-        task = self._task = asyncio.ensure_future(self._telling(work))
+        task = self._task = asyncio.get_running_loop().create_task(self._telling(work))
         try:
             await self._wait(task)
         except asyncio.CancelledError:
