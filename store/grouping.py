@@ -102,7 +102,8 @@ class Group:
         self._alone = alone
         self._spawn = spawn
         self._waiting: deque[Waiting] = deque()
-        self._writing = False
+        self._writing = self._ending = False
+        self._idle: asyncio.Future[None] | None = None
 
     def add(self, append: Append, size: int) -> Waiting:
         """Have an append written; returns what to wait for. One that comes alone is written at once."""
@@ -111,15 +112,30 @@ class Group:
         if not self._writing:
             self._writing = True
             self._spawn(self._run())
+        else:
+            self._wake()
         return waiting
 
+    def end(self) -> None:
+        """End the task that writes once nothing waits; what is added after that has another one begin."""
+        self._ending = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
     async def _run(self) -> None:
+        """Write what waits, and wait for more: a task for each batch would cost a lone chat more than this."""
         try:
-            while self._waiting:
-                batch = next_batch(self._waiting)
-                await self._write_batch(batch)
+            while self._waiting or not self._ending:
+                if self._waiting:
+                    await self._write_batch(next_batch(self._waiting))
+                else:
+                    self._idle = asyncio.get_running_loop().create_future()
+                    await self._idle
         finally:
-            self._writing = False
+            self._writing = self._ending = False
 
     async def _write_batch(self, batch: Sequence[Waiting]) -> None:
         try:

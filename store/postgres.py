@@ -79,6 +79,10 @@ class PostgresStore(Beside):
         super().__init__(url)
         self._group = Group(self._append_batch, self._append, self.start)
 
+    async def _close(self) -> None:
+        self._group.end()
+        await super()._close()
+
     async def load_header(self, chat: ChatId) -> LoadedHeader | None:
         """See :meth:`store.contract.Store.load_header`."""
         rows = await self.read(sql.LOAD, {"chat": chat})

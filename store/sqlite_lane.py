@@ -82,7 +82,9 @@ class Job(Reply[T]):
 
     def settle(self) -> None:
         """Give the outcome to whoever waits; called on the loop of the future."""
-        if self.error is None:
+        if self.future.cancelled():
+            self.done = True  # nobody waits any more, and it may not have been done at all
+        elif self.error is None:
             self.give(self.result)
         else:
             self.fail(self.error)
