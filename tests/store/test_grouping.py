@@ -133,3 +133,17 @@ async def test_a_caller_that_went_away_holds_up_nobody() -> None:
         reply.future.cancel()
     assert await written.results("b") == [Appended()]
     assert written.alone == ["locked"]
+
+
+async def test_the_task_that_writes_ends_once_nothing_waits_and_another_begins_where_more_comes() -> None:
+    written = Written()
+    last = written.group.add(append("last"), 1)
+    written.group.end()
+    written.gate.set()
+    assert await last.outcome() == Appended()
+    await asyncio.wait(written.tasks)
+    assert await written.results("again") == [Appended()]
+    assert await written.results("and", "again") == [Appended()] * 2
+    assert len(written.tasks) == 1
+    written.group.end()
+    await asyncio.wait(written.tasks)
