@@ -10,7 +10,7 @@ import pytest
 from events.ids import ChatId
 from store.contract import Append, Appended, AppendResult, Conflict
 from store.errors import OutcomeUnknown, StoreUnavailable, Unstorable
-from store.grouping import FEW, FEW, MOST, MOST_BYTES, Group, Spoiled, Waiting, next_batch
+from store.grouping import FEW, MOST, MOST_BYTES, Group, Spoiled, Waiting, next_batch
 from tests.store.making import appending
 
 
