@@ -91,11 +91,11 @@ class Assembler:
     def _add(self, part: StreamPart, at: int | None) -> tuple[StreamPart, ...]:
         match part:
             case TextDelta() | TextEnd():
-                return self._block(TextBlock(), part.block).take(part)
+                return self._block(TextBlock, part.block).take(part)
             case ReasoningDelta() | ReasoningEnd():
-                return self._block(ReasoningBlock(), part.block).take(part, at)
+                return self._block(ReasoningBlock, part.block).take(part, at)
             case CallDelta() | CallEnd():
-                return self._block(CallBlock(), part.block).take(part)
+                return self._block(CallBlock, part.block).take(part)
             case ProviderResult():
                 output, repaired = repaired_value(part.output, "$.output")
                 part = replace(part, call_id=short_text(part.call_id)[0], output=output)
@@ -109,10 +109,12 @@ class Assembler:
             case Finish():
                 return (part,)
 
-    def _block(self, new: B, number: int) -> B:
-        block = self._blocks.setdefault(number, new)
-        if not isinstance(block, type(new)):
-            detail = f"block {number} was a {type(block).__name__} and became a {type(new).__name__}"
+    def _block(self, kind: type[B], number: int) -> B:
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = kind()
+        if not isinstance(block, kind):
+            detail = f"block {number} was a {type(block).__name__} and became a {kind.__name__}"
             message = "The model's answer arrived in a form that makes no sense."
             raise ProviderError(ClassifiedError(kind="generic", message=message, detail=detail))
         return block

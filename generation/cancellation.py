@@ -116,7 +116,7 @@ class CancelScope(Generic[T]):
         if self._cause is not None:
             work.close()
             raise WorkCancelled(self._cause)
-        task = self._task = asyncio.ensure_future(work)
+        task = self._task = asyncio.get_running_loop().create_task(self._telling(work))
         try:
             await self._wait(task)
         except asyncio.CancelledError:
@@ -127,17 +127,26 @@ class CancelScope(Generic[T]):
             elif not task.cancelled():
                 task.exception()  # read, so that it is not reported as lost: the caller's cancellation outweighs it
             raise
+        finally:
+            if task.cancelled():
+                work.close()  # it may not have begun
         return self._outcome(task) if task.done() else self._outcome_without(task)
+
+    async def _telling(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work, and wake whoever waits as it ends: its task would tell a turn of the event loop later."""
+        try:
+            return await work
+        finally:
+            self._wake()
 
     async def _wait(self, task: asyncio.Task[T]) -> None:
         """Wait for the work, after its cancellation no longer than the patience."""
         self._waiting = asyncio.get_running_loop().create_future()
-        task.add_done_callback(self._wake)
         await self._waiting
         if not task.done() and not self._left:
             await asyncio.wait({task}, timeout=self._patience)
 
-    def _wake(self, _: object = None) -> None:
+    def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 

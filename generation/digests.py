@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import final
+from typing import Final, final
 
 import msgspec
 
 from events.records import RequestDigests
 from generation.digest import as_text, digest_of
 from generation.prompt_types import ModelRequest, PromptMessage
+
+_SORTED: Final = msgspec.json.Encoder(order="sorted")
 
 
 @final
@@ -28,7 +30,7 @@ class MessagesDigest:
 
     def add(self, message: PromptMessage) -> None:
         """Take the next message."""
-        data = msgspec.json.encode(message, order="sorted")
+        data = _SORTED.encode(message)
         self._sha.update(len(data).to_bytes(8, "big") + data)
 
     def with_more(self, messages: Iterable[PromptMessage]) -> str:

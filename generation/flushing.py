@@ -185,6 +185,7 @@ class Flusher:
         self._last = float("-inf")
         self._pause = PAUSE
         self._woken = asyncio.Event()
+        self._timer: Timer | None = None
         self._under_way: frozenset[EpisodeKey] = frozenset()
         self._written = asyncio.Event()
 
@@ -203,14 +204,15 @@ class Flusher:
         """Take note that a source has something to write."""
         source.since = self._clock()
         self._waiting[source.key] = source
-        if len(self._waiting) == 1:
-            self._woken.set()
+        if self._timer is None:
+            # Left running where the answer ends before: most are short, and to wake somebody for each would cost more.
+            self._timer = self._later(PERIOD, self._wake)
 
     def hurry(self) -> None:
         """Write soon: a source has much."""
         if not self._hurry:
             self._hurry = True
-            self._woken.set()
+            self._wake()
 
     def drop(self, source: PartialSource) -> None:
         """Take a source out."""
@@ -232,12 +234,22 @@ class Flusher:
     async def _rest(self) -> None:
         while (left := self._left()) is None or left > 0:
             self._woken.clear()
-            timer = self._later(left, self._woken.set) if left is not None else None
+            self._stop_timer()
+            if left is not None:
+                self._timer = self._later(left, self._wake)
             try:
                 await self._woken.wait()
             finally:
-                if timer is not None:
-                    timer.cancel()
+                self._stop_timer()
+
+    def _wake(self) -> None:
+        self._stop_timer()
+        self._woken.set()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _left(self) -> float | None:
         """Return the seconds until something is to be written; None where there is nothing."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from chatstate import commands as c
 from chatstate.cancellations import answers
@@ -18,8 +19,7 @@ from generation.retry import SECOND_US, retry_delay_us
 from store.append import PlanRun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True):
     """A model's answer: whole, or (``interrupted``) what had come of it.
 
     ``parts`` gives the parts for the id that the message will have: a provider's own results name their calls by it.
@@ -64,8 +64,7 @@ class Answered:
         return AttemptReport(request=self.request) if message is not None else self.report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Struct, frozen=True, kw_only=True):
     """A failed attempt: tried again while its budget lasts, else the turn fails.
 
     ``message`` is what had come of an answer: a turn that ends here keeps it, a retry makes it void. ``report`` tells
@@ -104,8 +103,7 @@ class Failed:
         return running is not None and running.kind in ("generate", "compact")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsEnded:
+class ToolsEnded(Struct, frozen=True, kw_only=True):
     """Results of a batch that are not recorded yet. ``whole``: no call of it runs any more."""
 
     results: tuple[ToolResultPart, ...]
@@ -127,8 +125,7 @@ class ToolsEnded:
             run.do(c.RecordToolResult(fence=fence, result=result))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsCame:
+class ResultsCame(Struct, frozen=True, kw_only=True):
     """Results of a batch whose other calls still run."""
 
     results: tuple[ToolResultPart, ...]
@@ -141,8 +138,7 @@ class ResultsCame:
     keep = record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summarised:
+class Summarised(Struct, frozen=True, kw_only=True):
     """A summary for a compaction boundary."""
 
     manual: bool
@@ -169,8 +165,7 @@ class Summarised:
         run.do(c.FinishInterruption(fence=fence, report=self.report))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCollected:
+class ContextCollected(Struct, frozen=True, kw_only=True):
     """The context of the agent's source, as a system message."""
 
     message: Message
@@ -184,8 +179,7 @@ class ContextCollected:
         run.do(c.FinishInterruption(fence=fence))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class Stopped(Struct, frozen=True, kw_only=True):
     """An attempt that was stopped before its end.
 
     ``report`` tells its cost. ``message`` is what had come of an answer: only an interruption that came meanwhile keeps

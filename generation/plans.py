@@ -10,8 +10,9 @@ what is there now.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from chatstate import commands as c
 from chatstate.classify import classify
@@ -41,8 +42,7 @@ LeftBy: TypeAlias = Callable[[Control], Leftover]
 _NOTHING: Final = Leftover()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True):
     """A recorded policy with its digest."""
 
     policy: Policy
@@ -61,8 +61,7 @@ class Outcome(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(Struct, frozen=True, kw_only=True):
     """A worker's hold of a chat, and how it decides.
 
     ``actor`` is the worker as the actor of the events it appends. ``stop`` is asked in each plan: a reason to let the
@@ -85,8 +84,7 @@ class Hold:
         return control.status == "running" and control.holder == self.worker and control.epoch == self.epoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """The effect under way: the history and attempt that its outcome is fenced by."""
 
     history_version: int

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from chatstate.errors import ChatNotFound, ContentTooLarge, Refusal

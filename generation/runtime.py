@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from events.control import Control
 from events.ids import ChatId, CommandId, WorkerId
 from events.records import Actor, Policy
+from generation.actions.silence import SilenceWatch
 from generation.agents import Agent
 from generation.digest import digest_of
 from generation.errors import UnknownModel
@@ -89,6 +90,7 @@ class Runtime:
         ready: Whether a runner may acquire a chat now.
         boot: Seconds of a clock that goes on while the machine sleeps.
         flusher: Keeps what is streamed and not committed yet.
+        silences: Looks after model calls that say nothing.
     """
 
     journal: Journal
@@ -104,6 +106,7 @@ class Runtime:
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
     flusher: Flusher = field(init=False)
+    silences: SilenceWatch = field(default_factory=SilenceWatch)
     _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
     _actor: Actor | None = None

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from events.ids import ChatId
 from store.contract import Append, AppendResult
 from store.errors import OutcomeUnknown, StoreError
+from store.shield import Reply
 
 MOST: Final = 200
 """Appends in a batch."""
@@ -25,15 +26,15 @@ MOST_BYTES: Final = 1_000_000
 """Bytes of payload in a batch, about."""
 
 
-class Waiting:
-    """An append that waits, and the future of its outcome."""
+class Waiting(Reply[AppendResult]):
+    """An append that waits, and its outcome."""
 
-    __slots__ = ("append", "done", "size")
+    __slots__ = ("append", "size")
 
-    def __init__(self, append: Append, size: int, done: asyncio.Future[AppendResult]) -> None:
+    def __init__(self, append: Append, size: int, future: asyncio.Future[AppendResult]) -> None:
+        super().__init__(future)
         self.append = append
         self.size = size
-        self.done = done
 
 
 WriteBatch: TypeAlias = Callable[[Sequence[Append]], Awaitable[Sequence[AppendResult | None]]]
@@ -101,31 +102,47 @@ class Group:
         self._alone = alone
         self._spawn = spawn
         self._waiting: deque[Waiting] = deque()
-        self._writing = False
+        self._writing = self._ending = False
+        self._idle: asyncio.Future[None] | None = None
 
-    def add(self, append: Append, size: int) -> asyncio.Future[AppendResult]:
-        """Have an append written; returns the future of its outcome. One that comes alone is written at once."""
-        done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Waiting(append, size, done))
+    def add(self, append: Append, size: int) -> Waiting:
+        """Have an append written; returns what to wait for. One that comes alone is written at once."""
+        waiting = Waiting(append, size, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
         if not self._writing:
             self._writing = True
             self._spawn(self._run())
-        return done
+        else:
+            self._wake()
+        return waiting
+
+    def end(self) -> None:
+        """End the task that writes once nothing waits; what is added after that has another one begin."""
+        self._ending = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     async def _run(self) -> None:
+        """Write what waits, and wait for more: a task for each batch would cost a lone chat more than this."""
         try:
-            while self._waiting:
-                batch = next_batch(self._waiting)
-                await self._write_batch(batch)
+            while self._waiting or not self._ending:
+                if self._waiting:
+                    await self._write_batch(next_batch(self._waiting))
+                else:
+                    self._idle = asyncio.get_running_loop().create_future()
+                    await self._idle
         finally:
-            self._writing = False
+            self._writing = self._ending = False
 
     async def _write_batch(self, batch: Sequence[Waiting]) -> None:
         try:
             results = await self._write([entry.append for entry in batch])
         except Spoiled as spoiled:
             if len(batch) == 1:
-                _fail(batch[0], spoiled.error)
+                batch[0].fail(spoiled.error)
                 return
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
@@ -133,32 +150,26 @@ class Group:
             return
         except StoreError as error:
             for entry in batch:
-                _fail(entry, type(error)(str(error)))  # one each: whoever raises it adds to its traceback
+                entry.fail(type(error)(str(error)))  # one each: whoever raises it adds to its traceback
             return
         except BaseException as error:
             for entry in batch:
-                _fail(entry, OutcomeUnknown(f"the batch ended by {type(error).__name__}"))
+                entry.fail(OutcomeUnknown(f"the batch ended by {type(error).__name__}"))
             raise
         for entry, result in zip(batch, results, strict=True):
             if result is None:
                 # Behind the lock of somebody else: not the others' matter.
                 self._spawn(self._write_alone(entry))
-            elif not entry.done.done():
-                entry.done.set_result(result)
+            else:
+                entry.give(result)
 
     async def _write_alone(self, entry: Waiting) -> None:
         try:
             result = await self._alone(entry.append)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this append's
-            _fail(entry, error)
+            entry.fail(error)
         except BaseException:
-            _fail(entry, OutcomeUnknown("the append ended before its outcome was known"))
+            entry.fail(OutcomeUnknown("the append ended before its outcome was known"))
             raise
         else:
-            if not entry.done.done():
-                entry.done.set_result(result)
-
-
-def _fail(entry: Waiting, error: Exception) -> None:
-    if not entry.done.done():
-        entry.done.set_exception(error)
+            entry.give(result)

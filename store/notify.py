@@ -26,14 +26,14 @@ class Subscription:
     """The hints that wait for one subscriber: at most one for each chat, always the newest.
 
     A subscriber that is slow makes nobody wait. Hints may be offered from any thread; they are read on the event loop
-    that the subscription was made on.
+    that the subscription was made on, by one reader.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[ChatId, Hint] = {}
         self._lock = threading.Lock()
-        self._ready = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self._closed = False
 
     def offer(self, hints: Iterable[Hint]) -> None:
@@ -56,10 +56,11 @@ class Subscription:
             with self._lock:
                 if self._waiting:
                     return self._waiting.pop(next(iter(self._waiting)))
-                self._ready.clear()
             if self._closed:
                 raise StopAsyncIteration
-            await self._ready.wait()
+            # What is offered from another thread meanwhile wakes in a turn of the loop that is still to come.
+            self._waiter = self._loop.create_future()
+            await self._waiter
 
     def _wake(self) -> None:
         try:
@@ -67,11 +68,15 @@ class Subscription:
         except RuntimeError:
             here = None
         if here is self._loop:
-            self._ready.set()
+            self._wake_here()
             return
         # A closed loop refuses; its reader is gone with it, and the write that the hint tells of is committed.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._ready.set)
+            self._loop.call_soon_threadsafe(self._wake_here)
+
+    def _wake_here(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class Bus:

@@ -79,6 +79,10 @@ class PostgresStore(Beside):
         super().__init__(url)
         self._group = Group(self._append_batch, self._append, self.start)
 
+    async def _close(self) -> None:
+        self._group.end()
+        await super()._close()
+
     async def load_header(self, chat: ChatId) -> LoadedHeader | None:
         """See :meth:`store.contract.Store.load_header`."""
         rows = await self.read(sql.LOAD, {"chat": chat})
@@ -108,7 +112,7 @@ class PostgresStore(Beside):
         check_append(append)
         size = size_of(append)
         if goes_over_the_line(append, size):
-            return await outcome(self._group.add(append, size))
+            return await self._group.add(append, size).outcome()
         return await outcome(self.start(self._append(append)))
 
     async def import_chat(self, header: Header, events: Sequence[NewEvent], blobs: Mapping[str, bytes]) -> bool:

@@ -1,11 +1,12 @@
 """Waiting for what must not be cancelled half-way.
 
-Owns the one place where a cancelled caller is made to wait for the outcome of a write that was handed over.
+Owns the places where a cancelled caller is made to wait for the outcome of a write that was handed over: one for
+outcomes that are a future's, one for those that whoever does the write gives.
 """
 
 import asyncio
 from contextlib import suppress
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 
@@ -27,6 +28,54 @@ async def outcome(future: asyncio.Future[T]) -> T:
         if not future.cancelled():
             future.exception()  # looked at, so that the loop does not report it as lost
         raise
+
+
+class Reply(Generic[T]):
+    """The outcome of what was handed over, on its way to the one caller who waits for it.
+
+    The caller awaits the future itself: a shield around it would cost each append two more turns of the event loop.
+
+    Attributes:
+        future: What the caller waits for now; another takes its place where the caller is cancelled.
+        done: Whether the outcome was given.
+    """
+
+    __slots__ = ("done", "future")
+
+    def __init__(self, future: asyncio.Future[T]) -> None:
+        self.future = future
+        self.done = False
+
+    def give(self, result: T) -> None:
+        """Give the outcome, on the loop of the future."""
+        self.done = True
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Give an error as the outcome, on the loop of the future."""
+        self.done = True
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    async def outcome(self) -> T:
+        """Wait for the outcome, also when the caller is cancelled meanwhile.
+
+        Raises:
+            asyncio.CancelledError: The caller was cancelled; raised only once the outcome stands.
+        """
+        try:
+            return await self.future
+        except asyncio.CancelledError:
+            if self.done:
+                if not self.future.cancelled():
+                    self.future.exception()  # looked at, so that the loop does not report it as lost
+                raise
+            # What was awaited is cancelled; the outcome comes to another in its place.
+            self.future = asyncio.get_running_loop().create_future()
+            with suppress(Exception):
+                await outcome(self.future)
+            raise
 
 
 async def _wait(future: asyncio.Future[T]) -> None:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from store.contract import Append, AppendResult, Hint
 from store.errors import OutcomeUnknown, StoreError, StoreUnavailable, Unstorable
 from store.failpoints import reach
 from store.notify import Bus
-from store.shield import outcome
+from store.shield import Reply, outcome
 from store.sqlite_batch import APPENDED, Batch
 from store.sqlite_lock import PATIENCE, TELL_AGAIN, is_locked, said_of, tell_locked
 from store.sqlite_writes import transaction
@@ -47,7 +47,7 @@ def _nothing(connection: sqlite3.Connection) -> Any:
     """Do nothing: the work of an append is the batch's."""
 
 
-class Job(Generic[T]):
+class Job(Reply[T]):
     """A piece of work on its way to the thread and back.
 
     Args:
@@ -59,7 +59,7 @@ class Job(Generic[T]):
         hint: What to tell once it is committed.
     """
 
-    __slots__ = ("after", "append", "do", "done", "error", "future", "hint", "result", "writes")
+    __slots__ = ("after", "append", "do", "error", "hint", "result", "writes")
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Job(Generic[T]):
         after: Callable[[sqlite3.Connection, T], T] | None = None,
         hint: Hint | None = None,
     ) -> None:
-        self.future = future
+        super().__init__(future)
         self.do = do
         self.append = append
         self.writes = writes
@@ -79,37 +79,15 @@ class Job(Generic[T]):
         self.hint = hint
         self.result: T
         self.error: BaseException | None = None
-        self.done = False
 
     def settle(self) -> None:
         """Give the outcome to whoever waits; called on the loop of the future."""
-        self.done = True
         if self.future.cancelled():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
+            self.done = True  # nobody waits any more, and it may not have been done at all
+        elif self.error is None:
+            self.give(self.result)
         else:
-            self.future.set_exception(self.error)
-
-
-async def outcome_of(job: Job[T]) -> T:
-    """Wait for the outcome of a job that was handed over, also when the caller is cancelled meanwhile.
-
-    Raises:
-        asyncio.CancelledError: The caller was cancelled; raised only once the outcome stands.
-    """
-    try:
-        return await job.future
-    except asyncio.CancelledError:
-        if job.done:
-            if not job.future.cancelled():
-                job.future.exception()  # looked at, so that the loop does not report it as lost
-            raise
-        # What was awaited is cancelled; the outcome comes to another in its place.
-        job.future = asyncio.get_running_loop().create_future()
-        with suppress(Exception):
-            await outcome(job.future)
-        raise
+            self.fail(self.error)
 
 
 class Lane(ABC):
@@ -334,7 +312,7 @@ class WriteLane(Lane):
         future: asyncio.Future[AppendResult] = loop.create_future()
         job = Job(future, append=append)  # not Job[AppendResult]: a subscript costs more than the object
         self.submit(job, loop)
-        return await outcome_of(job)
+        return await job.outcome()
 
     async def write(
         self,
@@ -349,7 +327,7 @@ class WriteLane(Lane):
         loop = asyncio.get_running_loop()
         job = Job[T](loop.create_future(), work, after=after, hint=hint)
         self.submit(job, loop)
-        return await outcome_of(job)
+        return await job.outcome()
 
     def _work(self, waiting: deque[Job[Any]]) -> None:
         batch = list[Job[Any]]()

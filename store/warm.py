@@ -18,7 +18,7 @@ from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import PARTS
-from events.transcript import Messages, Transcript
+from events.transcript import Transcript
 from store.loading import LoadedChat
 from store.rules import is_settled
 
@@ -35,34 +35,32 @@ part in both. As measured: ``tests/store/test_warm.py`` holds the sum against wh
 
 @final
 class _Entry:
-    """A chat, its estimated bytes, and what others keep beside it. ``counted``: messages of the estimate."""
+    """A chat, its estimated bytes, and what others keep beside it. ``weighed``: messages that the estimate counts."""
 
-    __slots__ = ("aside", "beside", "counted", "history", "loaded")
+    __slots__ = ("aside", "beside", "history", "loaded", "weighed")
 
     def __init__(self, loaded: LoadedChat) -> None:
         self.loaded = loaded
-        self.counted = Messages()
-        self.history = self.aside = 0
+        self.history = self.aside = self.weighed = 0
         self.beside: object = None
 
     def update(self, loaded: LoadedChat) -> None:
-        """Take the chat as it stands now; ``weigh`` must follow before its bytes are asked for."""
         if not loaded.state.messages.continues(self.loaded.state.messages):
             # History lost something, perhaps because its content was erased: what was made of it goes too.
-            self.counted, self.history, self.beside = Messages(), 0, None
+            self.history, self.weighed, self.beside = 0, 0, None
         self.loaded = loaded
 
     def weigh(self) -> int:
-        """Return the estimated bytes, having looked at what came since the last time."""
+        """Return the estimated bytes, counting what came since the last time."""
         messages = self.loaded.state.messages
-        self.history += sum(size_of_message(item.message) for item in messages.since(len(self.counted)))
-        self.counted = messages
+        self.history += sum(size_of_message(item.message) for item in messages.since(self.weighed))
+        self.weighed = len(messages)
         self.aside = _aside(self.loaded.state.need_transcript("keep it warm"))
         return self.size
 
     @property
     def size(self) -> int:
-        """Bytes when it was weighed last."""
+        """The estimated bytes as weighed last."""
         return _PER_CHAT + self.history + self.aside
 
 
@@ -114,7 +112,7 @@ class WarmChats:
         self._held: dict[ChatId, _Entry | None] = {}
         self._holders: Counter[ChatId] = Counter()
         self._size = 0
-        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat]]] = {}
+        self._waiting: dict[ChatId, list[asyncio.Future[LoadedChat | None]]] = {}
 
     @property
     def size(self) -> int:
@@ -166,31 +164,30 @@ class WarmChats:
         if entry is not None and entry.loaded.header.version > loaded.header.version:
             return
         if chat in self._held:
-            # Not counted, so not weighed: that is done once, when it is let go.
-            if entry is None:
-                self._held[chat] = _Entry(loaded)
-            else:
-                entry.update(loaded)
+            entry = self._held[chat] = entry or _Entry(loaded)
+            entry.update(loaded)
             return
         if entry is None:
             entry = self._entries[chat] = _Entry(loaded)
         else:
             self._size -= entry.size
             self._entries.move_to_end(chat)
-            entry.update(loaded)
+        entry.update(loaded)
         self._size += entry.weigh()
         self._evict()
 
     async def settled(self, chat: ChatId, patience: float) -> LoadedChat | None:
         """Wait until this process has read or written the chat settled; None where ``patience`` seconds pass first."""
-        waiting: asyncio.Future[LoadedChat] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[LoadedChat | None] = loop.create_future()
         all_waiting = self._waiting.setdefault(chat, [])
         all_waiting.append(waiting)
+        timer = loop.call_later(patience, _give_up, waiting)
         try:
-            await asyncio.wait({waiting}, timeout=patience)
-            return waiting.result() if waiting.done() else None
+            return await waiting
         finally:
-            if not waiting.done():
+            timer.cancel()
+            if self._waiting.get(chat) is all_waiting:
                 all_waiting.remove(waiting)
                 if not all_waiting:
                     del self._waiting[chat]
@@ -221,3 +218,8 @@ class WarmChats:
         while self._size > self._limit and self._entries:
             _, entry = self._entries.popitem(last=False)
             self._size -= entry.size
+
+
+def _give_up(waiting: asyncio.Future[LoadedChat | None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

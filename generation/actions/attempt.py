@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from events.control import RunningAttempt
 from events.ids import ChatId
@@ -19,8 +19,7 @@ from generation.prompt import Prompt
 from generation.runtime import Runtime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """An attempt that was started and whose effect is to be done now.
 
     Attributes:

@@ -83,7 +83,9 @@ class ModelCall:
         reach("provider.calling")
         stream = provider.stream(self.request)
         settings = runtime.settings
-        guard = self.guard = SilenceGuard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
+        guard = self.guard = runtime.silences.guard(
+            settings.first_part_timeout, settings.grace, self.attempt.scope.leave
+        )
         try:
             await self._take(stream, guard)
         except asyncio.CancelledError:

@@ -31,12 +31,13 @@ async def run_tools(attempt: Attempt, record: Callable[[ResultsCame], Awaitable[
         The results that are not recorded yet: the last one, or on a cancellation those that came within the grace.
     """
     open_calls = attempt.state.control.indexes.open_calls
-    refusals = exclusive_refusals([_tool_call(attempt, call) for call in open_calls])
+    started = {call.key for call in open_calls if call.runs}
+    calls = [_tool_call(attempt, call) for call in open_calls]
+    refusals = exclusive_refusals(calls)
     if refusals:
         # Refused as one, also where a crash has left some of the refusals recorded: the others must not run now.
-        started = {call.key for call in open_calls if call.runs}
         return ToolsEnded(results=tuple(result.part() for result in refusals if result.key in started))
-    calls = [_tool_call(attempt, call) for call in open_calls if call.runs]
+    calls = [call for call in calls if call.key in started]
     async with run_batch(calls, _environment(attempt)) as batch:
         try:
             return await _collect(attempt, batch, record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -27,7 +28,8 @@ class RunningBatch:
         self._calls = calls
         self._env = env
         self._running: dict[CallKey, RunningCall] = {}
-        self._ended: asyncio.Queue[RunningCall] = asyncio.Queue()
+        self._ended: deque[RunningCall] = deque()
+        self._waiter: asyncio.Future[None] | None = None
         self._refusals: list[CallResult] = []
 
     async def __aenter__(self) -> Self:
@@ -36,7 +38,7 @@ class RunningBatch:
             return self
         for call in self._calls:
             running = self._running[call.key] = RunningCall(call, self._env)
-            running.on_done(lambda ended=running: self._ended.put_nowait(ended))  # type: ignore[misc]
+            running.on_done(self._note_end)
         return self
 
     async def __aexit__(
@@ -54,7 +56,9 @@ class RunningBatch:
         if self._refusals:
             return self._refusals.pop()
         while self._running:
-            result = self._take(await self._ended.get())
+            if not self._ended:
+                await self._next_end()
+            result = self._take(self._ended.popleft())
             if result is not None:
                 return result
         raise StopAsyncIteration
@@ -62,8 +66,8 @@ class RunningBatch:
     def ready(self) -> list[CallResult]:
         """Return the results of calls that have ended and were not taken, without waiting for others."""
         results = []
-        while not self._ended.empty():
-            result = self._take(self._ended.get_nowait())
+        while self._ended:
+            result = self._take(self._ended.popleft())
             if result is not None:
                 results.append(result)
         return results
@@ -92,10 +96,12 @@ class RunningBatch:
                 running.cancel()
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
-        while self._running and (ended := await self._next_end(max(0.0, until - loop.time()))) is not None:
-            result = self._take(ended)
-            if result is not None:
-                results.append(result)
+        while self._running:
+            if not self._ended:
+                await asyncio.wait({self._next_end()}, timeout=max(0.0, until - loop.time()))
+            if not self._ended:
+                break
+            results += self.ready()
         if self._running:
             for running in self._running.values():
                 running.cancel()
@@ -105,17 +111,15 @@ class RunningBatch:
             self._running.clear()
         return tuple(results)
 
-    async def _next_end(self, within: float) -> RunningCall | None:
-        """Return the next call that ends, None if none does within so many seconds.
+    def _next_end(self) -> asyncio.Future[None]:
+        """Return a future that is done when the next call ends; whoever waits for it is the only one."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
-        This runs in tasks that are being cancelled, where ``asyncio.timeout`` does not work before Python 3.11.4.
-        """
-        ending = asyncio.ensure_future(self._ended.get())
-        await asyncio.wait({ending}, timeout=within)
-        if ending.done():
-            return ending.result()
-        ending.cancel()
-        return None
+    def _note_end(self, ended: RunningCall) -> None:
+        self._ended.append(ended)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _take(self, ended: RunningCall) -> CallResult | None:
         self._running.pop(ended.call.key, None)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from anyio import CapacityLimiter
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
 from events.ids import ChatId, WorkerId
@@ -35,8 +35,7 @@ _LOST: Final = Answer(REASON_TEXTS[Reason.WORKER_LOST], is_error=True)
 """What is shown of a call of which nobody knows whether it happened."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallEnvironment:
+class CallEnvironment(Struct, frozen=True, kw_only=True):
     """What the calls of one attempt share.
 
     Attributes:
@@ -102,9 +101,9 @@ class RunningCall:
         """What runs now: the question whether it happened, then the function."""
         return self._function or self._question
 
-    def on_done(self, callback: Callable[[], None]) -> None:
+    def on_done(self, callback: Callable[[RunningCall], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
-        self._task.add_done_callback(lambda _: callback())
+        self._task.add_done_callback(lambda _: callback(self))
 
     def cancel(self) -> None:
         """Ask the call to end: an async function is cancelled, a sync one is told through its context."""

@@ -11,10 +11,10 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
 from generation.tools.contract import CallCancelled
@@ -24,8 +24,7 @@ _abandoned_work: Final[set[asyncio.Task[Any]]] = set()
 """Holds what nobody waits for any more until it ends: the event loop itself keeps weak references only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """How what becomes of a function is read: what it returned, what it raised, and (in words) what cut it."""
 
     value: Callable[[Any], Outcome]
@@ -90,7 +89,7 @@ class Invocation:
         name: str,
     ) -> None:
         self._function = function
-        self._arguments = dict(arguments)
+        self._arguments = arguments
         self._reading = reading
         self._ending = ending
         self._timeout = timeout
@@ -98,6 +97,7 @@ class Invocation:
         self._limiter = limiter
         self._log = log
         self._name = name
+        self._is_async = False
         self._too_late = False
         self._loop = asyncio.get_running_loop()
         self._entered = False
@@ -130,7 +130,7 @@ class Invocation:
         """Call the function; None where it was cancelled."""
         if self._ending.asked():
             return None
-        is_async = _is_async(self._function)
+        is_async = self._is_async = _is_async(self._function)
         if is_async and self._timeout is None:
             return await self._run_here()
         work: asyncio.Task[Outcome] = asyncio.create_task(self._invoke(), name=self._name)
@@ -191,7 +191,7 @@ class Invocation:
         )
 
     async def _invoke(self) -> Outcome:
-        if _is_async(self._function):
+        if self._is_async:
             self._begin()
             return await self._finish(self._function, self._arguments)
         self._in_thread = True

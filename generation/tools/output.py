@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 from pydantic_core import to_jsonable_python
 
 from events.content import Content, Json
@@ -22,8 +22,7 @@ _REASON_BUDGET: Final = 1000
 """Bytes that say why a result cannot be recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A storable answer. ``repaired`` are the JSON paths in ``output`` that could not be kept as they were."""
 
     output: Json
@@ -31,8 +30,7 @@ class Answer:
     repaired: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
+class CallResult(Struct, frozen=True, kw_only=True):
     """The result of one call. Times are microseconds UTC; absent where nothing ran.
 
     ``reason``: why there is no result of the tool's own; ``answer`` says it in words.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from events.ids import CallKey
 from generation.tools.output import Answer, CallResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit.
 
     ``possibly_done``: a holder that is gone had started it, so its tool is asked before it runs.

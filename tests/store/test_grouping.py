@@ -80,10 +80,10 @@ class Written:
         task.add_done_callback(self.tasks.discard)
 
     async def results(self, *names: str) -> list[Any]:
-        futures = [self.group.add(append(name), 1) for name in names]
+        replies = [self.group.add(append(name), 1) for name in names]
         await asyncio.sleep(0)
         self.gate.set()
-        return await asyncio.gather(*futures, return_exceptions=True)
+        return await asyncio.gather(*(reply.outcome() for reply in replies), return_exceptions=True)
 
 
 async def test_what_comes_while_a_batch_is_under_way_goes_together_in_the_next() -> None:
@@ -92,8 +92,8 @@ async def test_what_comes_while_a_batch_is_under_way_goes_together_in_the_next()
     await asyncio.sleep(0)
     rest = [written.group.add(append(name), 1) for name in "abc"]
     written.gate.set()
-    assert await first == Appended()
-    assert await asyncio.gather(*rest) == [Appended()] * 3
+    assert await first.outcome() == Appended()
+    assert await asyncio.gather(*(reply.outcome() for reply in rest)) == [Appended()] * 3
     assert written.batches == [["first"], ["a", "b", "c"]]
     assert await written.results("later") == [Appended()]
 
@@ -129,7 +129,21 @@ async def test_who_was_passed_over_goes_alone() -> None:
 async def test_a_caller_that_went_away_holds_up_nobody() -> None:
     written = Written(bad=Spoiled(Unstorable("no")), locked=None)
     gone = [written.group.add(append(name), 1) for name in ("a", "bad", "locked")]
-    for future in gone:
-        future.cancel()
+    for reply in gone:
+        reply.future.cancel()
     assert await written.results("b") == [Appended()]
     assert written.alone == ["locked"]
+
+
+async def test_the_task_that_writes_ends_once_nothing_waits_and_another_begins_where_more_comes() -> None:
+    written = Written()
+    last = written.group.add(append("last"), 1)
+    written.group.end()
+    written.gate.set()
+    assert await last.outcome() == Appended()
+    await asyncio.wait(written.tasks)
+    assert await written.results("again") == [Appended()]
+    assert await written.results("and", "again") == [Appended()] * 2
+    assert len(written.tasks) == 1
+    written.group.end()
+    await asyncio.wait(written.tasks)

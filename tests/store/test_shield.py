@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from store.shield import outcome
+from store.shield import Reply, outcome
 
 
 async def test_the_result_and_the_error_pass() -> None:
@@ -55,3 +55,44 @@ async def test_a_scope_that_is_cancelled_waits_first() -> None:
             order.append("set")
             future.set_result(7)
     assert order == ["set", "caller"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_who_waits_for_a_reply_and_is_cancelled_waits_first(fails: bool) -> None:
+    reply = Reply[int](asyncio.get_running_loop().create_future())
+    task = asyncio.create_task(reply.outcome())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+    if fails:
+        reply.fail(ValueError("nobody sees this"))
+    else:
+        reply.give(7)
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_reply_given_while_its_caller_is_being_cancelled_keeps_nobody() -> None:
+    for give_first in (True, False):
+        reply = Reply[int](asyncio.get_running_loop().create_future())
+        task = asyncio.create_task(reply.outcome())
+        await asyncio.sleep(0)
+        if give_first:
+            reply.give(7)
+        task.cancel()
+        if not give_first:
+            reply.give(7)
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+async def test_a_reply_passes_its_result_and_its_error() -> None:
+    loop = asyncio.get_running_loop()
+    good, bad = Reply[int](loop.create_future()), Reply[int](loop.create_future())
+    good.give(7)
+    bad.fail(ValueError("bad"))
+    assert await good.outcome() == 7
+    with pytest.raises(ValueError, match="bad"):
+        await bad.outcome()

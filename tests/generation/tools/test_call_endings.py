@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from dataclasses import replace
 
 import pytest
 from anyio import CapacityLimiter
+from msgspec.structs import replace
 
 from generation.tools.contract import Tool, ToolContext
 from generation.tools.execute import RunningCall, run_call

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from events.reasons import REASON_TEXTS, Reason
 from generation.errors import ToolDeclarationError
@@ -118,8 +119,8 @@ async def test_who_does_not_answer_in_time_does_not_know() -> None:
 async def test_what_cannot_be_asked_any_more_is_not_known_and_not_done() -> None:
     desk = Desk(NOT_HAPPENED)
     assert lost(await run(desk.tool(), '{"cents": "many"}'))
-    assert lost(await run(replace(desk.tool(), reconcile=None)))
-    assert lost(await run(replace(desk.tool(), name="renamed")))
+    assert lost(await run(dataclasses.replace(desk.tool(), reconcile=None)))
+    assert lost(await run(dataclasses.replace(desk.tool(), name="renamed")))
     assert (desk.paid, desk.asked) == ([], [])
 
 
@@ -166,7 +167,7 @@ def test_only_a_local_report_tool_can_be_asked() -> None:
     with pytest.raises(ToolDeclarationError, match="takes the context and the arguments"):
         desk.tool(lambda _context: NOT_HAPPENED)  # type: ignore[arg-type, misc]
     with pytest.raises(ToolDeclarationError, match="the client runs this tool"):
-        replace(client_tool("pay", "Pay.", {"type": "object"}), reconcile=desk.ask)
+        dataclasses.replace(client_tool("pay", "Pay.", {"type": "object"}), reconcile=desk.ask)
 
     @tool(reconcile=desk.ask)
     def pay(cents: int) -> str:
