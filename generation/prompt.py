@@ -6,8 +6,9 @@ boundary nothing is shown: the conversation starts anew. Only what models may re
 What holds of every prompt: each call has exactly one result, in the tool message right after the message with the
 call; ids of calls are unique; no text is blank; no message is empty; the last message is not an assistant's. How a
 message is converted depends on it and on what stands before it alone, and on the results of its own calls, so a
-converted prefix stays valid while messages are appended: ``Prompt`` keeps it. What is not settled yet (an answer whose
-calls wait for results, and all after it) is converted for each request anew.
+converted prefix stays valid while messages are appended: ``Prompt`` keeps it (messages without calls as history has
+them: ``prompt_messages.settle``). What is not settled yet (an answer whose calls wait for results, and all after it) is
+converted for each request anew.
 
 Messages are converted by ``generation.prompt_messages``, parts by ``generation.prompt_parts``. What a provider cannot
 take (foreign reasoning, unknown file types) it leaves out itself.
@@ -28,7 +29,7 @@ from generation.digest import digest_of
 from generation.digests import MessagesDigest, OptionsDigest
 from generation.prompt_ids import CallIds
 from generation.prompt_kept import PromptMessages, Window
-from generation.prompt_messages import SystemTexts, answered, convert
+from generation.prompt_messages import Settled, SystemTexts, answered, convert, role_of, settle
 from generation.prompt_texts import GO_ON
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText
 
@@ -46,7 +47,6 @@ class Prompt:
     """The prompt of one chat, kept up as its history grows; where history was changed it begins anew."""
 
     __slots__ = (
-        "_converted",
         "_digest",
         "_ids",
         "_in_boundary",
@@ -55,6 +55,7 @@ class Prompt:
         "_options",
         "_results",
         "_seen",
+        "_settled",
         "_summary",
         "_system",
         "_window",
@@ -78,7 +79,7 @@ class Prompt:
 
     def _open_window(self, shown: list[TranscriptMessage]) -> None:
         """Begin the conversation anew, with ``shown``."""
-        self._converted: SharedSequence[PromptMessage] = SharedSequence()
+        self._settled: SharedSequence[Settled] = SharedSequence()
         self._window = Window()
         self._digest = MessagesDigest()
         self._ids = CallIds()
@@ -98,9 +99,9 @@ class Prompt:
         more = self._rest()
         if instruction is not None:
             more.append(_user(instruction))
-        elif (last := more[-1] if more else self._last()) is not None and last.role == "assistant":
+        elif (more[-1].role if more else self._last_role()) == "assistant":
             more.append(_user(GO_ON))
-        whole = PromptMessages(self._converted, more, self._window)
+        whole = PromptMessages(self._settled, more, self._window)
         return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -110,8 +111,8 @@ class Prompt:
             known = self._joined = (own, self._system.texts, digest_of(texts))
         return texts, known[2]
 
-    def _last(self) -> PromptMessage | None:
-        return self._converted[-1] if self._converted else None
+    def _last_role(self) -> str | None:
+        return role_of(self._settled[-1]) if self._settled else None
 
     def _catch_up(self, messages: Messages) -> None:
         if not messages.continues(self._seen):
@@ -160,7 +161,7 @@ class Prompt:
             settled += 1
             for converted in convert(item, self._results, self._ids):
                 self._digest.add(converted)
-                self._converted = self._converted.append(converted)
+                self._settled = self._settled.append(settle(item, converted))
         del self._open[:settled]
 
     def _rest(self) -> list[PromptMessage]:
