@@ -50,6 +50,8 @@ class Assembler:
         first_part_at: Time of the first part of the answer, in microseconds UTC.
     """
 
+    __slots__ = ("_blocks", "_response_id", "_tools", "_whole", "finish", "first_part_at", "usage")
+
     def __init__(self, tools: Mapping[str, ToolPolicy]) -> None:
         self._tools: Final = tools
         self._blocks: Final[dict[int, Block]] = {}

@@ -26,12 +26,12 @@ from events.shared import SharedSequence
 from events.state import ChatState
 from events.transcript import Messages, TranscriptMessage
 from generation.digest import digest_of
-from generation.digests import MessagesDigest, OptionsDigest
+from generation.digests import MessagesDigest
 from generation.prompt_ids import CallIds
 from generation.prompt_kept import PromptMessages, Window
 from generation.prompt_messages import Settled, SystemTexts, answered, convert, role_of, settle
 from generation.prompt_texts import GO_ON
-from generation.prompt_types import ModelRequest, PromptMessage, PromptText
+from generation.prompt_types import PromptMessage, PromptText
 
 
 class BuiltPrompt(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,6 @@ class Prompt:
         "_in_boundary",
         "_joined",
         "_open",
-        "_options",
         "_results",
         "_seen",
         "_settled",
@@ -62,12 +61,7 @@ class Prompt:
     )
 
     def __init__(self) -> None:
-        self._options = OptionsDigest()
         self._begin()
-
-    def options_digest(self, request: ModelRequest) -> str:
-        """Return the digest of a request's options; chats seldom change theirs."""
-        return self._options.of(request)
 
     def _begin(self) -> None:
         self._seen = Messages()

@@ -17,6 +17,8 @@ class SilenceGuard:
         hangs: Called when it has neither ended nor heard anything by then.
     """
 
+    __slots__ = ("_deadline", "_hangs", "_loop", "_patience", "_task", "_timer", "expired", "limit")
+
     def __init__(self, limit: float, patience: float, hangs: Callable[[], object]) -> None:
         task = asyncio.current_task()
         if task is None:
