@@ -37,6 +37,7 @@ class LoadedChat(Struct, frozen=True, kw_only=True):
     """A chat at a version: its state, its header, and what the database's clock said when it was read.
 
     ``now`` is microseconds UTC. ``holder_alive``: the holder's lease lived then (False without a holder).
+    ``header.control`` is empty where this process wrote it and keeps the transcript: ``state`` has it.
     """
 
     state: ChatState
