@@ -1,20 +1,24 @@
 """The transcript: messages of a chat in history order, and the bodies that control names by id alone.
 
 Structurally shared (``events.shared``), so old states stay valid and cost nothing, and folding a long log is linear.
+
+Most messages are plain: one text, of a user or as an answer. Four objects around each text would take about as much as
+a short text does, so a history that stays in memory keeps plain messages as their text (``Messages.shrink``) and makes
+the rest anew for whoever reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final, overload
 
 from msgspec import Struct
 
 from events.content import Content
 from events.ids import CallKey, MessageId
-from events.messages import Message, QueuedMessage
-from events.parts import ToolResultPart
+from events.messages import Message, QueuedMessage, Step
+from events.parts import TextPart, ToolResultPart
 from events.records import Policy
 from events.shared import SharedSequence
 
@@ -29,6 +33,64 @@ class TranscriptMessage(Struct, frozen=True, gc=False):
     version: int
 
 
+class _Said(Struct, frozen=True, gc=False):
+    """A user's plain message in history."""
+
+    id: MessageId
+    version: int
+    text: str
+
+
+class _Answered(Struct, frozen=True, gc=False):
+    """A plain answer in history."""
+
+    id: MessageId
+    version: int
+    text: str
+    step: Step
+
+
+_Kept: TypeAlias = TranscriptMessage | _Said | _Answered
+
+
+def is_plain(message: Message) -> bool:
+    """Whether a message is nothing but a text that is at hand, of a user or as the answer of a step."""
+    parts = message.parts
+    if len(parts) != 1 or type(part := parts[0]) is not TextPart or part.metadata is not None or part.repaired:
+        return False
+    if message.boundary is not None or message.context is not None or message.origin is not None:
+        return False
+    if message.author is not None or message.interrupted or message.visibility != "both":
+        return False
+    content = part.text
+    text = content.held
+    if not isinstance(text, str) or content.size != (len(text) if text.isascii() else len(text.encode())):
+        return False
+    return message.role == ("user" if message.step is None else "assistant")
+
+
+def _shrunk(item: TranscriptMessage) -> _Kept:
+    message = item.message
+    if not is_plain(message):
+        return item
+    (part,) = message.parts
+    text = part.text.text  # type: ignore[union-attr]  # a plain message's part is a text
+    if message.step is None:
+        return _Said(item.id, item.version, text)
+    return _Answered(item.id, item.version, text, message.step)
+
+
+def _whole(kept: _Kept) -> TranscriptMessage:
+    if isinstance(kept, TranscriptMessage):
+        return kept
+    parts = (TextPart(text=Content(kept.text)),)
+    if isinstance(kept, _Said):
+        message = Message(role="user", parts=parts)
+    else:
+        message = Message(role="assistant", parts=parts, step=kept.step)
+    return TranscriptMessage(kept.id, message, kept.version)
+
+
 @final
 class Messages(SharedSequence[TranscriptMessage]):
     """An immutable sequence of transcript messages with cheap append."""
@@ -39,6 +101,32 @@ class Messages(SharedSequence[TranscriptMessage]):
         """Return the position of ``message``, or None. Searches from the end, where edits are likely."""
         items = self._items
         return next((i for i in range(self._length - 1, -1, -1) if items[i].id == message), None)
+
+    def shrink(self, start: int = 0) -> None:
+        """Keep the messages from ``start`` on in the least memory: nothing that is read of them is changed by it."""
+        items: list[Any] = self._items
+        for place in range(start, self._length):
+            if type(items[place]) is TranscriptMessage:
+                items[place] = _shrunk(items[place])
+
+    def since(self, index: int) -> list[TranscriptMessage]:
+        """Return the messages from ``index`` on."""
+        return [_whole(item) for item in super().since(index)]
+
+    @overload
+    def __getitem__(self, index: int) -> TranscriptMessage: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[TranscriptMessage, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> TranscriptMessage | tuple[TranscriptMessage, ...]:
+        """Return the message at a place, or a tuple of those in a slice."""
+        if isinstance(index, slice):
+            return tuple(map(_whole, super().__getitem__(index)))
+        return _whole(super().__getitem__(index))
+
+    def __iter__(self) -> Iterator[TranscriptMessage]:
+        return map(_whole, super().__iter__())
 
 
 class Transcript(Struct, frozen=True, kw_only=True):

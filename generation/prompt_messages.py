@@ -6,7 +6,7 @@ In which order, and which messages a prompt shows, is ``generation.prompt``'s.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from events.ids import CallKey, call_key
 from events.messages import Message
@@ -15,9 +15,6 @@ from events.transcript import TranscriptMessage
 from generation.prompt_ids import CallIds
 from generation.prompt_parts import assistant_part, call_part, context_text, result_part, text_of, user_part
 from generation.prompt_types import PromptMessage, PromptPart
-
-Settled: TypeAlias = PromptMessage | TranscriptMessage
-"""A message of a prompt that stays: in its neutral form, or as history has it where that form follows from it alone."""
 
 _NO_RESULTS: Final[Mapping[CallKey, ToolResultPart]] = {}
 _NO_IDS: Final = CallIds()
@@ -62,27 +59,15 @@ def answered(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart])
     )
 
 
-def settle(item: TranscriptMessage, made: PromptMessage) -> Settled:
-    """Return what to keep of a message that was ``made`` into its neutral form.
-
-    Most messages have neither calls nor results. Their form is made anew whenever it is read, which is seldom: a long
-    chat's wire form is kept, and then nobody reads it. So it takes no memory beside history.
-    """
-    parts = item.message.parts
-    return made if any(isinstance(part, ToolCallPart | ToolResultPart) for part in parts) else item
+def stands_alone(item: TranscriptMessage) -> bool:
+    """Whether the form of a message follows from it alone: it has no calls and no results."""
+    return not any(isinstance(part, ToolCallPart | ToolResultPart) for part in item.message.parts)
 
 
-def neutral(kept: Settled) -> PromptMessage:
-    """Return the neutral form of a message that was settled."""
-    if isinstance(kept, PromptMessage):
-        return kept
-    (made,) = convert(kept, _NO_RESULTS, _NO_IDS)
+def alone(item: TranscriptMessage) -> PromptMessage:
+    """Convert a message that stands alone and is shown."""
+    (made,) = convert(item, _NO_RESULTS, _NO_IDS)
     return made
-
-
-def role_of(kept: Settled) -> str:
-    """Return the role of a message that was settled."""
-    return kept.role if isinstance(kept, PromptMessage) else kept.message.role
 
 
 def convert(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart], ids: CallIds) -> list[PromptMessage]:

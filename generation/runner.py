@@ -167,9 +167,7 @@ class ChatRunner:
             return
         state = await self._patiently(lambda: load_state(self._runtime.journal.store, loaded.header))
         if not self._lost:
-            self._loaded = LoadedChat(
-                state=state, header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
-            )
+            self._loaded = loaded.with_transcript(state)
 
     def _find_prompt(self) -> None:
         """Go on with the prompt that an earlier turn left with the warm chat, or leave this one there."""

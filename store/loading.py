@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.codec import decode_each
 from events.contentlist import content_blobs
@@ -37,13 +38,17 @@ class LoadedChat(Struct, frozen=True, kw_only=True):
     """A chat at a version: its state, its header, and what the database's clock said when it was read.
 
     ``now`` is microseconds UTC. ``holder_alive``: the holder's lease lived then (False without a holder).
-    ``header.control`` is empty where this process wrote it and keeps the transcript: ``state`` has it.
+    ``header.control`` is empty where this process wrote it and has the transcript: ``state`` holds what it says.
     """
 
     state: ChatState
     header: Header
     now: int
     holder_alive: bool
+
+    def with_transcript(self, state: ChatState) -> LoadedChat:
+        """Return the chat with its whole state, which ``load_state`` gave, in place of control alone."""
+        return replace(self, state=state, header=replace(self.header, control=b""))
 
     @property
     def lease_dead(self) -> bool:
@@ -77,8 +82,13 @@ async def load_state(store: Store, header: Header) -> ChatState:
     if header.version >= TAIL:
         state = await _from_segments(store, header)
         if state is not None:
-            return state
-    return fold(await read_recorded(store, header.chat, upto=header.version))
+            return _shrunk(state)
+    return _shrunk(fold(await read_recorded(store, header.chat, upto=header.version)))
+
+
+def _shrunk(state: ChatState) -> ChatState:
+    state.messages.shrink()
+    return state
 
 
 async def _from_segments(store: Store, header: Header) -> ChatState | None:

@@ -15,7 +15,7 @@ from typing import Final, final
 from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
-from events.transcript import Messages, Transcript
+from events.transcript import Messages, Transcript, is_plain
 from store.loading import LoadedChat
 from store.rules import is_settled
 
@@ -23,11 +23,13 @@ WARM_BYTES: Final = 64 << 20
 """Bytes of warm chats where nothing else is said."""
 
 _PER_CHAT: Final = 4_000
+_PER_PLAIN: Final = 100
 _PER_MESSAGE: Final = 300
 _PER_STEP: Final = 300
 _PER_PART: Final = 250
-"""Bytes of what surrounds the texts: control and maps; a message here and in the prompt; what is known of its step; a
-part in both. As measured: ``tests/store/test_warm.py`` holds the sum against what is allocated."""
+"""Bytes of what surrounds the texts: control and maps; a plain message (``events.transcript``); any other one here and
+in the prompt; what is known of its step; a part in both. As measured: ``tests/store/test_warm.py`` holds the sum
+against what is allocated."""
 
 
 @final
@@ -48,7 +50,9 @@ class _Entry:
         if not messages.continues(self.counted):
             # History lost something, perhaps because its content was erased: what was made of it goes too.
             self.counted, self.history, self.beside = Messages(), 0, None
-        self.history += sum(size_of_message(item.message) for item in messages.since(len(self.counted)))
+        known = len(self.counted)
+        self.history += sum(size_of_message(item.message) for item in messages.since(known))
+        messages.shrink(known)
         self.counted = messages
         self.aside = _aside(loaded.state.need_transcript("keep it warm"))
 
@@ -59,9 +63,12 @@ class _Entry:
 
 def size_of_message(message: Message) -> int:
     """Return about how many bytes of memory a message takes, its converted form included."""
-    size = _PER_MESSAGE if message.step is None else _PER_MESSAGE + _PER_STEP
+    plain = is_plain(message)
+    size = _PER_PLAIN if plain else _PER_MESSAGE
+    if message.step is not None:
+        size += _PER_STEP
     for part in message.parts:
-        size += _PER_PART
+        size += 0 if plain else _PER_PART
         for name in part.__struct_fields__:
             value = getattr(part, name)
             if type(value) is Content:
