@@ -53,28 +53,30 @@ class _Answered(Struct, frozen=True, gc=False):
 _Kept: TypeAlias = TranscriptMessage | _Said | _Answered
 
 
-def is_plain(message: Message) -> bool:
-    """Whether a message is nothing but a text that is at hand, of a user or as the answer of a step."""
+def plain_text(message: Message) -> str | None:
+    """Return the text of a message that is nothing else: a user's, or the answer of a step; None of any other."""
     parts = message.parts
     if len(parts) != 1 or type(part := parts[0]) is not TextPart or part.metadata is not None or part.repaired:
-        return False
+        return None
     if message.boundary is not None or message.context is not None or message.origin is not None:
-        return False
+        return None
     if message.author is not None or message.interrupted or message.visibility != "both":
-        return False
+        return None
+    if message.role != ("user" if message.step is None else "assistant"):
+        return None
     content = part.text
     text = content.held
-    if not isinstance(text, str) or content.size != (len(text) if text.isascii() else len(text.encode())):
-        return False
-    return message.role == ("user" if message.step is None else "assistant")
+    if not isinstance(text, str):
+        return None
+    # A log that was tampered with may say any size.
+    return text if content.size == (len(text) if text.isascii() else len(text.encode())) else None
 
 
 def _shrunk(item: TranscriptMessage) -> _Kept:
     message = item.message
-    if not is_plain(message):
+    text = plain_text(message)
+    if text is None:
         return item
-    (part,) = message.parts
-    text = part.text.text  # type: ignore[union-attr]  # a plain message's part is a text
     if message.step is None:
         return _Said(item.id, item.version, text)
     return _Answered(item.id, item.version, text, message.step)

@@ -102,7 +102,7 @@ class Prompt:
             more.append(_user(instruction))
         elif (more[-1].role if more else self._last_role()) == "assistant":
             more.append(_user(GO_ON))
-        whole = PromptMessages(messages, self._settled, more, self._window)
+        whole = PromptMessages(messages, self._settled, tuple(more), self._window)
         return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

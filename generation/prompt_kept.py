@@ -72,7 +72,7 @@ class PromptMessages(Sequence[PromptMessage]):
     __slots__ = ("history", "more", "settled", "window")
 
     def __init__(
-        self, history: Messages, settled: SharedSequence[Settled], more: Sequence[PromptMessage], window: Window
+        self, history: Messages, settled: SharedSequence[Settled], more: tuple[PromptMessage, ...], window: Window
     ) -> None:
         self.history = history
         self.settled = settled

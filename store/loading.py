@@ -47,7 +47,8 @@ class LoadedChat(Struct, frozen=True, kw_only=True):
     holder_alive: bool
 
     def with_transcript(self, state: ChatState) -> LoadedChat:
-        """Return the chat with its whole state, which ``load_state`` gave, in place of control alone."""
+        """Return the chat, to be kept, with its whole state that ``load_state`` gave in place of control alone."""
+        state.messages.shrink()
         return replace(self, state=state, header=replace(self.header, control=b""))
 
     @property
@@ -82,13 +83,8 @@ async def load_state(store: Store, header: Header) -> ChatState:
     if header.version >= TAIL:
         state = await _from_segments(store, header)
         if state is not None:
-            return _shrunk(state)
-    return _shrunk(fold(await read_recorded(store, header.chat, upto=header.version)))
-
-
-def _shrunk(state: ChatState) -> ChatState:
-    state.messages.shrink()
-    return state
+            return state
+    return fold(await read_recorded(store, header.chat, upto=header.version))
 
 
 async def _from_segments(store: Store, header: Header) -> ChatState | None:

@@ -15,7 +15,7 @@ from typing import Final, final
 from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
-from events.transcript import Messages, Transcript, is_plain
+from events.transcript import Messages, Transcript, plain_text
 from store.loading import LoadedChat
 from store.rules import is_settled
 
@@ -63,12 +63,13 @@ class _Entry:
 
 def size_of_message(message: Message) -> int:
     """Return about how many bytes of memory a message takes, its converted form included."""
-    plain = is_plain(message)
-    size = _PER_PLAIN if plain else _PER_MESSAGE
-    if message.step is not None:
-        size += _PER_STEP
+    size = 0 if message.step is None else _PER_STEP
+    text = plain_text(message)
+    if text is not None:
+        return size + _PER_PLAIN + sys.getsizeof(text)
+    size += _PER_MESSAGE
     for part in message.parts:
-        size += 0 if plain else _PER_PART
+        size += _PER_PART
         for name in part.__struct_fields__:
             value = getattr(part, name)
             if type(value) is Content:
