@@ -52,18 +52,18 @@ class _Answered(Struct, frozen=True, gc=False):
     step: bytes
 
 
-_PACK: Final = msgspec.msgpack.Encoder().encode
-_UNPACK: Final = msgspec.msgpack.Decoder().decode
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+_DECODE: Final = msgspec.msgpack.Decoder().decode
 
 
-def _packed(step: Step) -> bytes:
+def _row_of(step: Step) -> bytes:
     """Return the fields of a step without metadata in a row.
 
     Raises:
         OverflowError: An integer of it has more than 64 bits, as only a log that was tampered with has.
     """
     usage = step.usage
-    return _PACK(
+    return _ENCODE(
         (
             step.provider,
             step.model,
@@ -78,8 +78,8 @@ def _packed(step: Step) -> bytes:
     )
 
 
-def _unpacked(data: bytes) -> Step:
-    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost_micros, usage = _UNPACK(data)
+def _step_of(data: bytes) -> Step:
+    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost_micros, usage = _DECODE(data)
     given, made, read, written, reasoned = usage
     return Step(
         provider=share_name(provider),
@@ -128,7 +128,7 @@ def _shrunk(item: TranscriptMessage) -> _Kept:
     if message.step is None:
         return _Said(item.id, item.version, text)
     try:
-        return _Answered(item.id, item.version, text, _packed(message.step))
+        return _Answered(item.id, item.version, text, _row_of(message.step))
     except OverflowError:
         return item
 
@@ -140,7 +140,7 @@ def _whole(kept: _Kept) -> TranscriptMessage:
     if isinstance(kept, _Said):
         message = Message(role="user", parts=parts)
     else:
-        message = Message(role="assistant", parts=parts, step=_unpacked(kept.step))
+        message = Message(role="assistant", parts=parts, step=_step_of(kept.step))
     return TranscriptMessage(kept.id, message, kept.version)
 
 
