@@ -103,7 +103,7 @@ class Draft:
         before = self._before
         if before is None:
             return ChatState(control=self.control, transcript=None)
-        same = before.title is self.title and before.hint is self.hint
+        same = before.title is self.title and before.hint is self.hint and before.policies is self.policies
         if same and not self._fresh and not self._owned and before.messages is self._messages:
             return ChatState(control=self.control, transcript=before)
         return ChatState(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from events.content import Content
 from events.ids import MessageId
 from events.parts import Part, TextPart
-from events.sharing import Shared
+from events.sharing import share_name
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Visibility: TypeAlias = Literal["both", "user", "model"]
@@ -82,13 +82,10 @@ class Step(_Record, frozen=True, kw_only=True):
     cost_micros: int | None = None
 
 
-_NAMES: Final = Shared[str, str](most=1024)
-
-
 def share_names(step: Step) -> None:
     """Let a step that was just read use the texts that other steps have where it names its provider and its model."""
-    force_setattr(step, "provider", _NAMES.of(step.provider, step.provider))
-    force_setattr(step, "model", _NAMES.of(step.model, step.model))
+    force_setattr(step, "provider", share_name(step.provider))
+    force_setattr(step, "model", share_name(step.model))
 
 
 class ContextMark(_Record, frozen=True, kw_only=True):

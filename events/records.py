@@ -5,6 +5,8 @@ All are facts but for the fields of type ``Content``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -154,6 +156,14 @@ _POLICIES: Final = Shared[str, Policy](most=256)
 def share_policy(digest: str, policy: Policy) -> Policy:
     """Return a policy that equals ``policy``: the one that other chats have where they recorded the same."""
     return _POLICIES.of(digest, policy)
+
+
+_SOLE: Final = Shared[str, Mapping[str, Policy]](most=256)
+
+
+def sole_policy(digest: str, policy: Policy) -> Mapping[str, Policy]:
+    """Return the policies of a chat that recorded this one alone: those that other such chats have."""
+    return _SOLE.of(digest, MappingProxyType({digest: share_policy(digest, policy)}))
 
 
 class Answer(_Record, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ from events.indexes import mark_calls
 from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptReport, OpenAction, RetryState, share_policy
+from events.records import AttemptReport, OpenAction, RetryState, share_policy, sole_policy
+from events.sharing import share_name
 from events.state import ChatState, initial_state
 
 # Control leaves out what is its default, and the encoder knows a default by identity: a status read from a database
@@ -156,8 +157,8 @@ def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
 
 def _born(draft: Draft, event: v.ChatCreated | v.ChatForked, envelope: Envelope) -> None:
     control = draft.control
-    control.chat, control.owner, control.agent = event.chat, event.owner, event.agent
-    control.release, control.flags = event.release, event.flags
+    control.chat, control.owner, control.agent = event.chat, event.owner, share_name(event.agent)
+    control.release, control.flags = share_name(event.release), event.flags
     control.labels = event.labels
     control.model, control.effort = event.model, event.effort
     control.created_at = envelope.recorded_at
@@ -284,8 +285,10 @@ def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
 
 
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
-    draft.control.policy = event.digest
-    if draft.loaded:
+    draft.control.policy = share_name(event.digest)
+    if draft.loaded and not draft.policies:
+        draft.policies = sole_policy(event.digest, event.policy)
+    elif draft.loaded:
         draft.own("policies")[event.digest] = share_policy(event.digest, event.policy)
 
 

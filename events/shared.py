@@ -63,7 +63,7 @@ class SharedSequence(Sequence[T]):
             return False
         if self._items is older._items:
             return True
-        return all(map(operator.is_, older.since(0), self._items))
+        return all(map(operator.is_, older._items[:length], self._items))
 
     def __len__(self) -> int:
         return self._length

@@ -30,3 +30,11 @@ class Shared(Generic[K, V]):
         if len(self._known) > self._most:
             self._known.clear()
         return known if known == value else value
+
+
+_NAMES: Final = Shared[str, str](most=1024)
+
+
+def share_name(name: str) -> str:
+    """Return the text that others have where they name the same: for names of which a process has few."""
+    return _NAMES.of(name, name)

@@ -1,22 +1,28 @@
 """The transcript: messages of a chat in history order, and the bodies that control names by id alone.
 
 Structurally shared (``events.shared``), so old states stay valid and cost nothing, and folding a long log is linear.
+
+Most messages are plain: one text, of a user or as an answer. Four objects around each text would take about as much as
+a short text does, so a history that stays in memory keeps plain messages as their text (``Messages.shrink``) and makes
+the rest anew for whoever reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final, overload
 
+import msgspec
 from msgspec import Struct
 
 from events.content import Content
 from events.ids import CallKey, MessageId
-from events.messages import Message, QueuedMessage
-from events.parts import ToolResultPart
+from events.messages import Message, QueuedMessage, Step, Usage
+from events.parts import TextPart, ToolResultPart
 from events.records import Policy
 from events.shared import SharedSequence
+from events.sharing import share_name
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -29,6 +35,115 @@ class TranscriptMessage(Struct, frozen=True, gc=False):
     version: int
 
 
+class _Said(Struct, frozen=True, gc=False):
+    """A user's plain message in history."""
+
+    id: MessageId
+    version: int
+    text: str
+
+
+class _Answered(Struct, frozen=True, gc=False):
+    """A plain answer in history, with its step as bytes: those take a third of what its objects do."""
+
+    id: MessageId
+    version: int
+    text: str
+    step: bytes
+
+
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+_DECODE: Final = msgspec.msgpack.Decoder().decode
+
+
+def _row_of(step: Step) -> bytes:
+    """Return the fields of a step without metadata in a row.
+
+    Raises:
+        OverflowError: An integer of it has more than 64 bits, as only a log that was tampered with has.
+    """
+    usage = step.usage
+    return _ENCODE(
+        (
+            step.provider,
+            step.model,
+            step.finish_reason,
+            step.response_id,
+            step.started_at,
+            step.first_part_at,
+            step.ended_at,
+            step.cost_micros,
+            (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
+        )
+    )
+
+
+def _step_of(data: bytes) -> Step:
+    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost_micros, usage = _DECODE(data)
+    given, made, read, written, reasoned = usage
+    return Step(
+        provider=share_name(provider),
+        model=share_name(model),
+        finish_reason=finish_reason,
+        usage=Usage(input=given, output=made, cache_read=read, cache_write=written, reasoning=reasoned),
+        response_id=response_id,
+        started_at=started_at,
+        first_part_at=first_part_at,
+        ended_at=ended_at,
+        cost_micros=cost_micros,
+    )
+
+
+_Kept: TypeAlias = TranscriptMessage | _Said | _Answered
+
+
+def plain_text(message: Message) -> str | None:
+    """Return the text of a message that is nothing else: a user's, or the answer of a step; None of any other.
+
+    Nor of one whose step has metadata.
+    """
+    parts = message.parts
+    if len(parts) != 1 or type(part := parts[0]) is not TextPart or part.metadata is not None or part.repaired:
+        return None
+    if message.boundary is not None or message.context is not None or message.origin is not None:
+        return None
+    if message.author is not None or message.interrupted or message.visibility != "both":
+        return None
+    step = message.step
+    if message.role != ("user" if step is None else "assistant") or (step is not None and step.metadata is not None):
+        return None
+    content = part.text
+    text = content.held
+    if not isinstance(text, str):
+        return None
+    # A log that was tampered with may say any size.
+    return text if content.size == (len(text) if text.isascii() else len(text.encode())) else None
+
+
+def _shrunk(item: TranscriptMessage) -> _Kept:
+    message = item.message
+    text = plain_text(message)
+    if text is None:
+        return item
+    if message.step is None:
+        return _Said(item.id, item.version, text)
+    try:
+        return _Answered(item.id, item.version, text, _row_of(message.step))
+    except OverflowError:
+        return item
+
+
+def _whole(kept: _Kept) -> TranscriptMessage:
+    if isinstance(kept, TranscriptMessage):
+        return kept
+    parts = (TextPart(text=Content(kept.text)),)
+    if isinstance(kept, _Said):
+        message = Message(role="user", parts=parts)
+    else:
+        message = Message(role="assistant", parts=parts, step=_step_of(kept.step))
+    return TranscriptMessage(kept.id, message, kept.version)
+
+
 @final
 class Messages(SharedSequence[TranscriptMessage]):
     """An immutable sequence of transcript messages with cheap append."""
@@ -39,6 +154,32 @@ class Messages(SharedSequence[TranscriptMessage]):
         """Return the position of ``message``, or None. Searches from the end, where edits are likely."""
         items = self._items
         return next((i for i in range(self._length - 1, -1, -1) if items[i].id == message), None)
+
+    def shrink(self, start: int = 0) -> None:
+        """Keep the messages from ``start`` on in the least memory: nothing that is read of them is changed by it."""
+        items: list[Any] = self._items
+        for place in range(start, self._length):
+            if type(items[place]) is TranscriptMessage:
+                items[place] = _shrunk(items[place])
+
+    def since(self, index: int) -> list[TranscriptMessage]:
+        """Return the messages from ``index`` on."""
+        return [_whole(item) for item in super().since(index)]
+
+    @overload
+    def __getitem__(self, index: int) -> TranscriptMessage: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[TranscriptMessage, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> TranscriptMessage | tuple[TranscriptMessage, ...]:
+        """Return the message at a place, or a tuple of those in a slice."""
+        if isinstance(index, slice):
+            return tuple(map(_whole, super().__getitem__(index)))
+        return _whole(super().__getitem__(index))
+
+    def __iter__(self) -> Iterator[TranscriptMessage]:
+        return map(_whole, super().__iter__())
 
 
 class Transcript(Struct, frozen=True, kw_only=True, gc=False):

@@ -36,6 +36,8 @@ from generation.repair import parse_object, repaired_value, short_text, storable
 
 B = TypeVar("B", bound=Block)
 
+_NO_USAGE: Final = Usage()
+
 
 class Assembler:
     """Folds one stream into the parts of its message.
@@ -50,10 +52,12 @@ class Assembler:
         first_part_at: Time of the first part of the answer, in microseconds UTC.
     """
 
+    __slots__ = ("_blocks", "_response_id", "_tools", "_whole", "finish", "first_part_at", "usage")
+
     def __init__(self, tools: Mapping[str, ToolPolicy]) -> None:
         self._tools: Final = tools
         self._blocks: Final[dict[int, Block]] = {}
-        self.usage = Usage()
+        self.usage = _NO_USAGE
         self.finish: Finish | None = None
         self.first_part_at: int | None = None
         self._response_id: str | None = None

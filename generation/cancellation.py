@@ -58,6 +58,8 @@ class CancelScope(Generic[T]):
         left_with: Set by the work, and asked once if it is left behind: what it gives in place of a value, if anything.
     """
 
+    __slots__ = ("_cause", "_left", "_patience", "_task", "_waiting", "left_with")
+
     def __init__(self, patience: float | None = None) -> None:
         self.left_with: Callable[[], T | None] | None = None
         self._patience = patience

@@ -16,6 +16,9 @@ from events.records import RequestDigests
 from generation.digest import as_text, digest_of
 from generation.prompt_types import ModelRequest, PromptMessage
 
+MOST_OPTIONS: Final = 256
+"""Options of requests whose digests are kept."""
+
 _SORTED: Final = msgspec.json.Encoder(order="sorted")
 
 
@@ -43,30 +46,38 @@ class MessagesDigest:
 
 
 @final
-class OptionsDigest:
-    """The digest of a request's options, taken anew only where they are others than the last time."""
+class OptionsDigests:
+    """The digests of the options that requests have: few, and the same for all chats of an agent."""
 
-    __slots__ = ("_digest", "_known")
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[object, ...] = ()
-        self._digest = ""
+        self._known: Final[dict[tuple[object, ...], str]] = {}
 
     def of(self, request: ModelRequest) -> str:
         """Return the digest of what a request says beside its texts and tools."""
         # As bytes: to Python 1 equals 1.0 and true, and in a request they are not the same.
         given = msgspec.json.encode(request.options)
-        known = request.model, request.max_output, request.effort, request.tool_choice_none, given
-        if known != self._known:
-            options = {
-                "model": request.model,
-                "max_output": request.max_output,
-                "effort": request.effort,
-                "tool_choice_none": request.tool_choice_none,
-                "options": request.options,
-            }
-            self._known, self._digest = known, digest_of(options)
-        return self._digest
+        key = request.model, request.max_output, request.effort, request.tool_choice_none, given
+        digest = self._known.get(key)
+        if digest is None:
+            if len(self._known) >= MOST_OPTIONS:
+                self._known.clear()
+            digest = self._known[key] = options_digest(request)
+        return digest
+
+
+def options_digest(request: ModelRequest) -> str:
+    """Return the digest of what a request says beside its texts and tools."""
+    return digest_of(
+        {
+            "model": request.model,
+            "max_output": request.max_output,
+            "effort": request.effort,
+            "tool_choice_none": request.tool_choice_none,
+            "options": request.options,
+        }
+    )
 
 
 def digest_request(
@@ -90,5 +101,5 @@ def digest_request(
         system=system or digest_of(request.system),
         tools=tools or digest_of(request.tools),
         messages=messages or MessagesDigest().with_more(request.messages),
-        options=options or OptionsDigest().of(request),
+        options=options or options_digest(request),
     )

@@ -101,7 +101,7 @@ class PartialSource:
         self._start = start
         self._tools = tools
         self._parts: list[tuple[int, StreamPart | UsageSoFar]] = []
-        self._chunks: list[PartialChunk] = []
+        self._chunks: tuple[PartialChunk, ...] = ()
         self._n = 0
         self._broken = False
 
@@ -133,19 +133,18 @@ class PartialSource:
             data = encode_chunk(
                 tuple(map(Timed._make, self._parts)), self._tools, self._start if self._n == 0 else None
             )
-            self._chunks.append(
-                PartialChunk(
-                    chat=key.chat,
-                    epoch=self.epoch,
-                    history_version=key.history_version,
-                    attempt=key.attempt,
-                    n=self._n,
-                    data=data,
-                )
+            chunk = PartialChunk(
+                chat=key.chat,
+                epoch=self.epoch,
+                history_version=key.history_version,
+                attempt=key.attempt,
+                n=self._n,
+                data=data,
             )
+            self._chunks = (*self._chunks, chunk)
             self._n += 1
             self._parts, self.size = [], 0
-        return tuple(self._chunks)
+        return self._chunks
 
     def give_up(self) -> None:
         """Take no more parts: what came cannot be written, and without it the rest is worth nothing."""
@@ -154,7 +153,7 @@ class PartialSource:
 
     def written(self, count: int) -> None:
         """Forget as many chunks: they are kept."""
-        del self._chunks[:count]
+        self._chunks = self._chunks[count:]
 
     @property
     def waits(self) -> bool:

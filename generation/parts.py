@@ -124,7 +124,7 @@ class _Episode:
     size: int = 0
     full: bool = False
     outdated: bool = False
-    subscribers: set[Subscription] = field(default_factory=set)
+    subscribers: tuple[Subscription, ...] = ()
 
 
 class PartBuffer:
@@ -191,7 +191,7 @@ class PartBuffer:
         episode.parts.append(part)
         if episode.subscribers:
             now = self._clock()
-            for subscriber in tuple(episode.subscribers):
+            for subscriber in episode.subscribers:
                 subscriber._notice(now)  # noqa: SLF001 - the two are one mechanism
         return len(episode.parts)
 
@@ -234,7 +234,7 @@ class PartBuffer:
         """Drop subscribers that are too slow, and episodes that were closed long enough ago and have no subscriber."""
         now = self._clock()
         for episode in tuple(self._watched.values()):
-            for subscriber in tuple(episode.subscribers):
+            for subscriber in episode.subscribers:
                 subscriber._drop_if_slow(now)  # noqa: SLF001 - the two are one mechanism
         self._collect_closed(now)
 
@@ -254,7 +254,7 @@ class PartBuffer:
         return len(self._episodes)
 
     def _leave(self, key: EpisodeKey, episode: _Episode, subscriber: Subscription) -> None:
-        episode.subscribers.discard(subscriber)
+        episode.subscribers = tuple(other for other in episode.subscribers if other is not subscriber)
         if episode.subscribers or self._episodes.get(key) is not episode:
             return
         self._watched.pop(key, None)
@@ -273,7 +273,7 @@ class Subscription:
         self._waiting_since: float | None = None
         self._dropped = False
         self._awake = asyncio.Event()
-        episode.subscribers.add(self)
+        episode.subscribers = (*episode.subscribers, self)
         self._restart()
 
     def __enter__(self) -> Self:

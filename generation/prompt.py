@@ -6,8 +6,9 @@ boundary nothing is shown: the conversation starts anew. Only what models may re
 What holds of every prompt: each call has exactly one result, in the tool message right after the message with the
 call; ids of calls are unique; no text is blank; no message is empty; the last message is not an assistant's. How a
 message is converted depends on it and on what stands before it alone, and on the results of its own calls, so a
-converted prefix stays valid while messages are appended: ``Prompt`` keeps it. What is not settled yet (an answer whose
-calls wait for results, and all after it) is converted for each request anew.
+converted prefix stays valid while messages are appended: ``Prompt`` keeps it (of messages that stand alone only where
+they are: ``prompt_kept``). What is not settled yet (an answer whose calls wait for results, and all after it) is
+converted for each request anew.
 
 Messages are converted by ``generation.prompt_messages``, parts by ``generation.prompt_parts``. What a provider cannot
 take (foreign reasoning, unknown file types) it leaves out itself.
@@ -15,7 +16,7 @@ take (foreign reasoning, unknown file types) it leaves out itself.
 
 from __future__ import annotations
 
-from typing import final
+from typing import NamedTuple, final
 
 from msgspec import Struct
 
@@ -25,12 +26,12 @@ from events.shared import SharedSequence
 from events.state import ChatState
 from events.transcript import Messages, TranscriptMessage
 from generation.digest import digest_of
-from generation.digests import MessagesDigest, OptionsDigest
+from generation.digests import MessagesDigest
 from generation.prompt_ids import CallIds
-from generation.prompt_kept import PromptMessages, Window
-from generation.prompt_messages import SystemTexts, answered, convert
+from generation.prompt_kept import PromptMessages, Settled, Window
+from generation.prompt_messages import SystemTexts, answered, convert, stands_alone
 from generation.prompt_texts import GO_ON
-from generation.prompt_types import ModelRequest, PromptMessage, PromptText
+from generation.prompt_types import PromptMessage, PromptText
 
 
 class BuiltPrompt(Struct, frozen=True, kw_only=True):
@@ -41,51 +42,52 @@ class BuiltPrompt(Struct, frozen=True, kw_only=True):
     digest: str
 
 
+class _Placed(NamedTuple):
+    """A message, and its place in history."""
+
+    place: int
+    item: TranscriptMessage
+
+
 @final
 class Prompt:
     """The prompt of one chat, kept up as its history grows; where history was changed it begins anew."""
 
     __slots__ = (
-        "_converted",
         "_digest",
         "_ids",
         "_in_boundary",
         "_joined",
         "_open",
-        "_options",
         "_results",
         "_seen",
+        "_settled",
         "_summary",
         "_system",
         "_window",
     )
 
     def __init__(self) -> None:
-        self._options = OptionsDigest()
         self._begin()
-
-    def options_digest(self, request: ModelRequest) -> str:
-        """Return the digest of a request's options; chats seldom change theirs."""
-        return self._options.of(request)
 
     def _begin(self) -> None:
         self._seen = Messages()
         self._system = SystemTexts()
         self._joined: tuple[tuple[str, ...], tuple[str, ...], str] | None = None
         self._in_boundary = False
-        self._summary: TranscriptMessage | None = None
-        self._open_window([])
+        self._summary: _Placed | None = None
+        self._open_window()
 
-    def _open_window(self, shown: list[TranscriptMessage]) -> None:
+    def _open_window(self, *shown: _Placed) -> None:
         """Begin the conversation anew, with ``shown``."""
-        self._converted: SharedSequence[PromptMessage] = SharedSequence()
+        self._settled: SharedSequence[Settled] = SharedSequence()
         self._window = Window()
         self._digest = MessagesDigest()
         self._ids = CallIds()
         self._results: dict[CallKey, ToolResultPart] = {}
-        self._open: list[TranscriptMessage] = []
-        for item in shown:
-            self._show(item)
+        self._open: list[_Placed] = []
+        for placed in shown:
+            self._show(placed)
 
     def build(self, messages: Messages, *, instruction: str | None = None) -> BuiltPrompt:
         """Return the prompt of a chat with this history.
@@ -98,9 +100,9 @@ class Prompt:
         more = self._rest()
         if instruction is not None:
             more.append(_user(instruction))
-        elif (last := more[-1] if more else self._last()) is not None and last.role == "assistant":
+        elif (more[-1].role if more else self._last_role()) == "assistant":
             more.append(_user(GO_ON))
-        whole = PromptMessages(self._converted, more, self._window)
+        whole = PromptMessages(messages, self._settled, tuple(more), self._window)
         return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -110,29 +112,33 @@ class Prompt:
             known = self._joined = (own, self._system.texts, digest_of(texts))
         return texts, known[2]
 
-    def _last(self) -> PromptMessage | None:
-        return self._converted[-1] if self._converted else None
+    def _last_role(self) -> str | None:
+        if not self._settled:
+            return None
+        last = self._settled[-1]
+        return last.role if isinstance(last, PromptMessage) else self._seen[last].message.role
 
     def _catch_up(self, messages: Messages) -> None:
         if not messages.continues(self._seen):
             self._begin()
-        for item in messages.since(len(self._seen)):
-            self._take(item)
+        seen = len(self._seen)
+        for place, item in enumerate(messages.since(seen), seen):
+            self._take(_Placed(place, item))
         self._seen = messages
         self._settle()
 
-    def _take(self, item: TranscriptMessage) -> None:
-        message = item.message
+    def _take(self, placed: _Placed) -> None:
+        message = placed.item.message
         if message.visibility != "user" and message.role == "system":
             self._system.add(message)
         if message.boundary is not None:
-            self._pass_boundary(item)
+            self._pass_boundary(placed)
             return
         self._in_boundary = False
         if message.visibility != "user" and message.role != "system":
-            self._show(item)
+            self._show(placed)
 
-    def _pass_boundary(self, item: TranscriptMessage) -> None:
+    def _pass_boundary(self, placed: _Placed) -> None:
         """Show the boundary's summary, and of what came until now nothing more.
 
         The summary is the user message of the boundary's three messages; two boundaries may stand side by side.
@@ -140,34 +146,38 @@ class Prompt:
         if not self._in_boundary:
             self._summary = None
         self._in_boundary = True
-        if item.message.role == "user":
-            self._summary = item
-        cleared = item.message.boundary == "chat_cleared"
-        self._open_window([] if cleared or self._summary is None else [self._summary])
+        message = placed.item.message
+        if message.role == "user":
+            self._summary = placed
+        if message.boundary == "chat_cleared" or self._summary is None:
+            self._open_window()
+        else:
+            self._open_window(self._summary)
 
-    def _show(self, item: TranscriptMessage) -> None:
-        for part in item.message.parts:
+    def _show(self, placed: _Placed) -> None:
+        for part in placed.item.message.parts:
             if isinstance(part, ToolResultPart):
                 self._results.setdefault(part.call, part)
-        self._open.append(item)
+        self._open.append(placed)
 
     def _settle(self) -> None:
         """Convert for good what nothing that may come can change."""
         settled = 0
-        for item in self._open:
+        for place, item in self._open:
             if not answered(item, self._results):
                 break
             settled += 1
+            alone = stands_alone(item)
             for converted in convert(item, self._results, self._ids):
                 self._digest.add(converted)
-                self._converted = self._converted.append(converted)
+                self._settled = self._settled.append(place if alone else converted)
         del self._open[:settled]
 
     def _rest(self) -> list[PromptMessage]:
         if not self._open:
             return []
         ids = self._ids.copy()
-        return [converted for item in self._open for converted in convert(item, self._results, ids)]
+        return [converted for _, item in self._open for converted in convert(item, self._results, ids)]
 
 
 def _user(text: str) -> PromptMessage:

@@ -7,10 +7,14 @@ boundary and the end of a warm chat end; so nothing is kept of chats that nobody
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Final, Protocol, Self, TypeVar, final, overload
+import operator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, final, overload
 
 from events.shared import SharedSequence
+from events.transcript import Messages
+from generation.prompt_messages import alone
 from generation.prompt_types import PromptMessage
 
 LEAST: Final = 64
@@ -18,6 +22,13 @@ LEAST: Final = 64
 
 COPIED: Final = 1024
 """Characters of one part or message that a kept form may hold a copy of: about the size of what surrounds them."""
+
+Settled: TypeAlias = PromptMessage | int
+"""A settled message: its neutral form, or the place in history of one that stands alone.
+
+The form of such a one, as most are, is made anew whenever it is read, which is seldom: of a long chat the wire form is
+kept. So a prompt takes little memory beside its history.
+"""
 
 
 class Made(Protocol):
@@ -52,21 +63,24 @@ class PromptMessages(Sequence[PromptMessage]):
     """The messages of one prompt. Equal to another one, or a tuple, of equal messages.
 
     Args:
-        settled: Those that stay while the window lasts.
+        history: The chat's messages.
+        settled: Those of the prompt that stay while the window lasts.
         more: Those after them, of this prompt alone.
         window: Where the chat's prompts keep what is made of the settled ones.
     """
 
-    __slots__ = ("_all", "more", "settled", "window")
+    __slots__ = ("history", "more", "settled", "window")
 
-    def __init__(self, settled: SharedSequence[PromptMessage], more: list[PromptMessage], window: Window) -> None:
-        self._all = SharedSequence([*settled, *more]) if more else settled
+    def __init__(
+        self, history: Messages, settled: SharedSequence[Settled], more: tuple[PromptMessage, ...], window: Window
+    ) -> None:
+        self.history = history
         self.settled = settled
         self.more = more
         self.window = window
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self.settled) + len(self.more)
 
     @overload
     def __getitem__(self, index: int) -> PromptMessage: ...
@@ -76,18 +90,30 @@ class PromptMessages(Sequence[PromptMessage]):
 
     def __getitem__(self, index: int | slice) -> PromptMessage | Sequence[PromptMessage]:
         """Return the message at a place, or a tuple of those in a slice."""
-        return self._all[index]
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(*index.indices(len(self))))
+        place, settled = range(len(self))[index], len(self.settled)
+        return self._neutral(self.settled[place]) if place < settled else self.more[place - settled]
 
     def __iter__(self) -> Iterator[PromptMessage]:
-        return iter(self._all)
+        return chain(self.settled_from(0), self.more)
+
+    def settled_from(self, count: int) -> Iterator[PromptMessage]:
+        """Return the settled messages after the first ``count``."""
+        return map(self._neutral, self.settled.since(count))
+
+    def _neutral(self, settled: Settled) -> PromptMessage:
+        return settled if isinstance(settled, PromptMessage) else alone(self.history[settled])
 
     def __eq__(self, other: object) -> bool:
-        return self._all == (other._all if isinstance(other, PromptMessages) else other)
+        if not isinstance(other, PromptMessages | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"PromptMessages({self._all!r})"
+        return f"PromptMessages({list(self)!r})"
 
 
 def made_of(messages: Sequence[PromptMessage], kind: Hashable, empty: Callable[[], M], *, least: int = 0) -> M:
@@ -105,7 +131,7 @@ def made_of(messages: Sequence[PromptMessage], kind: Hashable, empty: Callable[[
     if window.kind != kind or window.count > len(settled):
         window.kind, window.count, window.made = kind, 0, empty()
     made: M = window.made
-    fresh = settled.since(window.count)
+    fresh = messages.settled_from(window.count)
     # Nothing is kept where a message cannot be taken: what was made by then would be taken twice by the next prompt.
     window.kind = None
     _going_on(made, fresh)
@@ -113,7 +139,7 @@ def made_of(messages: Sequence[PromptMessage], kind: Hashable, empty: Callable[[
     return _going_on(made.copy(), messages.more) if messages.more else made
 
 
-def _going_on(made: M, messages: Sequence[PromptMessage]) -> M:
+def _going_on(made: M, messages: Iterable[PromptMessage]) -> M:
     for message in messages:
         made.take(message)
     return made

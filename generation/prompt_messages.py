@@ -6,7 +6,7 @@ In which order, and which messages a prompt shows, is ``generation.prompt``'s.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from typing import Final, final
 
 from events.ids import CallKey, call_key
 from events.messages import Message
@@ -15,6 +15,9 @@ from events.transcript import TranscriptMessage
 from generation.prompt_ids import CallIds
 from generation.prompt_parts import assistant_part, call_part, context_text, result_part, text_of, user_part
 from generation.prompt_types import PromptMessage, PromptPart
+
+_NO_RESULTS: Final[Mapping[CallKey, ToolResultPart]] = {}
+_NO_IDS: Final = CallIds()
 
 
 @final
@@ -54,6 +57,17 @@ def answered(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart])
         for index, part in enumerate(item.message.parts)
         if isinstance(part, ToolCallPart) and part.runner != "provider"
     )
+
+
+def stands_alone(item: TranscriptMessage) -> bool:
+    """Whether the form of a message follows from it alone: it has no calls and no results."""
+    return not any(isinstance(part, ToolCallPart | ToolResultPart) for part in item.message.parts)
+
+
+def alone(item: TranscriptMessage) -> PromptMessage:
+    """Convert a message that stands alone and is shown."""
+    (made,) = convert(item, _NO_RESULTS, _NO_IDS)
+    return made
 
 
 def convert(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart], ids: CallIds) -> list[PromptMessage]:

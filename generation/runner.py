@@ -64,6 +64,22 @@ class ChatRunner:
         loaded: The chat as this worker has just acquired it; None to acquire it first.
     """
 
+    __slots__ = (
+        "_hinted",
+        "_hold",
+        "_loaded",
+        "_looked_at",
+        "_lost",
+        "_prompt",
+        "_release",
+        "_runtime",
+        "_scope",
+        "_task",
+        "_told",
+        "_watching",
+        "chat",
+    )
+
     def __init__(self, runtime: Runtime, chat: ChatId, loaded: LoadedChat | None = None) -> None:
         self.chat = chat
         self._runtime = runtime
@@ -151,9 +167,7 @@ class ChatRunner:
             return
         state = await self._patiently(lambda: load_state(self._runtime.journal.store, loaded.header))
         if not self._lost:
-            self._loaded = LoadedChat(
-                state=state, header=loaded.header, now=loaded.now, holder_alive=loaded.holder_alive
-            )
+            self._loaded = loaded.with_transcript(state)
 
     def _find_prompt(self) -> None:
         """Go on with the prompt that an earlier turn left with the warm chat, or leave this one there."""
@@ -171,10 +185,19 @@ class ChatRunner:
             actor=runtime.actor,
             epoch=epoch,
             policy_for=runtime.policy_for,
-            stop=lambda: self._release,
-            lost=lambda: self._lost,
-            ready=lambda control: runtime.ready(self.chat, control),
+            stop=self._stopping,
+            lost=self._is_lost,
+            ready=self._ready,
         )
+
+    def _stopping(self) -> ReleaseReason | None:
+        return self._release
+
+    def _is_lost(self) -> bool:
+        return self._lost
+
+    def _ready(self, control: Control) -> bool:
+        return self._runtime.ready(self.chat, control)
 
     async def _act(self, loaded: LoadedChat) -> tuple[Task | None, Outcome | None]:
         """Do the effect under way; no outcome where it was overtaken or there is none."""

@@ -15,12 +15,13 @@ from events.records import Actor, Policy
 from generation.actions.silence import SilenceWatch
 from generation.agents import Agent
 from generation.digest import digest_of
+from generation.digests import OptionsDigests
 from generation.errors import UnknownModel
 from generation.flushing import Flusher
 from generation.parts import PartBuffer
 from generation.plans import Held
 from generation.policy import policy_digest, policy_of, readable_at
-from generation.prompt_types import ToolSpec
+from generation.prompt_types import ModelRequest, ToolSpec
 from generation.providers.contract import Provider
 from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
@@ -109,6 +110,7 @@ class Runtime:
     silences: SilenceWatch = field(default_factory=SilenceWatch)
     _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
+    _options: OptionsDigests = field(default_factory=OptionsDigests)
     _actor: Actor | None = None
 
     def __post_init__(self) -> None:
@@ -150,6 +152,10 @@ class Runtime:
             )
             self._declared[agent.name] = known
         return known
+
+    def options_digest(self, request: ModelRequest) -> str:
+        """Return the digest of a request's options."""
+        return self._options.of(request)
 
     def identity(self) -> CommandIdentity:
         """Return a fresh identity for a command of this worker."""

@@ -399,7 +399,9 @@ class Journal:
         # A new holder is the writer itself, and alive; of the one that was there before nothing new is known.
         same = before is not None and before.holder == header.holder
         alive = header.holder is not None and (loaded is None or not same or loaded.holder_alive)
-        return append, LoadedChat(state=state, header=header, now=run.now, holder_alive=alive)
+        # Where the whole state is kept in memory it has the control: not a second time as bytes.
+        kept = header if state.transcript is None else replace(header, control=b"")
+        return append, LoadedChat(state=state, header=kept, now=run.now, holder_alive=alive)
 
     def _encode(
         self, run: PlanRun, digest: bytes, fingerprint: bytes | None
@@ -450,8 +452,11 @@ def _ends_answer(before: Control, after: Control, *, erases: bool) -> bool:
 
 
 def _reads_whole(control: bytes) -> bool:
-    """Whether nothing of a stored control is unknown here, and so would be lost when it is written back."""
-    return encode_control(decode_control(control)) == control
+    """Whether nothing of a stored control is unknown here, and so would be lost when it is written back.
+
+    A control that is not at hand was written here: nothing of it is unknown.
+    """
+    return not control or encode_control(decode_control(control)) == control
 
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:

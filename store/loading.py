@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.codec import decode_each
 from events.contentlist import content_blobs
@@ -37,12 +38,18 @@ class LoadedChat(Struct, frozen=True, kw_only=True, gc=False):
     """A chat at a version: its state, its header, and what the database's clock said when it was read.
 
     ``now`` is microseconds UTC. ``holder_alive``: the holder's lease lived then (False without a holder).
+    ``header.control`` is empty where this process wrote it and has the transcript: ``state`` holds what it says.
     """
 
     state: ChatState
     header: Header
     now: int
     holder_alive: bool
+
+    def with_transcript(self, state: ChatState) -> LoadedChat:
+        """Return the chat, to be kept, with its whole state that ``load_state`` gave in place of control alone."""
+        state.messages.shrink()
+        return replace(self, state=state, header=replace(self.header, control=b""))
 
     @property
     def lease_dead(self) -> bool:

@@ -163,8 +163,7 @@ class Lane(ABC):
     def _main(self) -> None:
         """Work until told to end; what was handed over before is done first."""
         waiting = deque[Job[Any]]()
-        while (given := self._queue.get()) is not None:
-            waiting.extend(given)
+        while self._take(waiting):
             while waiting:
                 self._gather(waiting)
                 self._work(waiting)
@@ -172,6 +171,12 @@ class Lane(ABC):
             self._connection.close()
         if self._ended is not None:
             self._ended.get_loop().call_soon_threadsafe(self._ended.set_result, None)
+
+    def _take(self, waiting: deque[Job[Any]]) -> bool:
+        """Wait for jobs; False where none come any more. No name here holds on to those that were done meanwhile."""
+        given = self._queue.get()
+        waiting.extend(given or ())
+        return given is not None
 
     def _gather(self, waiting: deque[Job[Any]]) -> None:
         """Add what has arrived meanwhile."""

@@ -18,7 +18,7 @@ from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import PARTS
-from events.transcript import Transcript
+from events.transcript import Transcript, plain_text
 from store.loading import LoadedChat
 from store.rules import is_settled
 
@@ -26,11 +26,13 @@ WARM_BYTES: Final = 64 << 20
 """Bytes of warm chats where nothing else is said."""
 
 _PER_CHAT: Final = 4_000
+_PER_PLAIN: Final = 100
 _PER_MESSAGE: Final = 300
 _PER_STEP: Final = 300
 _PER_PART: Final = 250
-"""Bytes of what surrounds the texts: control and maps; a message here and in the prompt; what is known of its step; a
-part in both. As measured: ``tests/store/test_warm.py`` holds the sum against what is allocated."""
+"""Bytes of what surrounds the texts: control and maps; a plain message (``events.transcript``); any other one here and
+in the prompt; what is known of its step; a part in both. As measured: ``tests/store/test_warm.py`` holds the sum
+against what is allocated."""
 
 
 @final
@@ -54,6 +56,7 @@ class _Entry:
         """Return the estimated bytes, counting what came since the last time."""
         messages = self.loaded.state.messages
         self.history += sum(size_of_message(item.message) for item in messages.since(self.weighed))
+        messages.shrink(self.weighed)
         self.weighed = len(messages)
         self.aside = _aside(self.loaded.state.need_transcript("keep it warm"))
         return self.size
@@ -73,7 +76,11 @@ _CONTENTS: Final = {
 
 def size_of_message(message: Message) -> int:
     """Return about how many bytes of memory a message takes, its converted form included."""
-    size = _PER_MESSAGE if message.step is None else _PER_MESSAGE + _PER_STEP
+    size = 0 if message.step is None else _PER_STEP
+    text = plain_text(message)
+    if text is not None:
+        return size + _PER_PLAIN + sys.getsizeof(text)
+    size += _PER_MESSAGE
     for part in message.parts:
         size += _PER_PART
         for name in _CONTENTS[type(part)]:

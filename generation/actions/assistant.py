@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any, Final
+
 from msgspec.structs import replace
 
 from events.messages import Message
 from events.records import AttemptReport
 from generation.actions.attempt import Attempt
-from generation.actions.streaming import ModelCall, concluded, prepare
+from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.digests import digest_request
 from generation.errors import ProviderError
@@ -17,12 +20,17 @@ from generation.plans import Outcome
 from generation.prompt_types import ModelRequest
 
 
-async def generate(attempt: Attempt) -> Outcome:
+def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
     """Call the model once.
 
     Returns:
         The answer; on an interruption what had come of it; on a failure the classified error.
     """
+    # No coroutine of its own, which would hold on to what the request was made of until the answer has come.
+    return _call(attempt).concluded()
+
+
+def _call(attempt: Attempt) -> ModelCall:
     model = attempt.model()
     prompt = attempt.prompt.build(attempt.state.messages)
     own = attempt.runtime.declared(attempt.agent)
@@ -43,10 +51,9 @@ async def generate(attempt: Attempt) -> Outcome:
         system=system_digest,
         tools=own.tools_digest,
         messages=prompt.digest,
-        options=attempt.prompt.options_digest(request),
+        options=attempt.runtime.options_digest(request),
     )
-    call = prepare(attempt, model, request, digests)
-    return await concluded(call, answered=_answer, failed=_failed, cancelled=_cancelled)
+    return prepare(attempt, _CONCLUSIONS, model, request, digests)
 
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
@@ -80,3 +87,6 @@ def _answer(call: ModelCall, *, interrupted: bool = False) -> Answered:
         interrupted=interrupted,
         flushed=call.flushed,
     )
+
+
+_CONCLUSIONS: Final = Conclusions(answered=_answer, failed=_failed, cancelled=_cancelled)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from chatstate.handlers.worker import trailing_users
@@ -10,7 +12,7 @@ from events.ids import MessageId
 from events.parts import TextPart
 from events.state import ChatState
 from generation.actions.attempt import Attempt
-from generation.actions.streaming import ModelCall, concluded, prepare
+from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
 from generation.digests import digest_request
@@ -43,8 +45,8 @@ async def compact(attempt: Attempt) -> Outcome:
         effort=model.effort,
         options=dict(attempt.config(model).options),
     )
-    call = prepare(attempt, model, request, digest_request(request, messages=prompt.digest))
-    return await concluded(call, answered=_summary, failed=_failed, cancelled=_cancelled)
+    digests = digest_request(request, messages=prompt.digest)
+    return await prepare(attempt, _CONCLUSIONS, model, request, digests).concluded()
 
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
@@ -95,3 +97,6 @@ def _summary(call: ModelCall) -> Summarised:
         context_tokens=control.indexes.context_tokens,
         report=call.report(),
     )
+
+
+_CONCLUSIONS: Final = Conclusions(answered=_summary, failed=_failed, cancelled=_cancelled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -24,8 +24,23 @@ from generation.parts import LivePart, PartBuffer
 from generation.plans import Outcome
 from generation.policy import cost_micros
 from generation.prompt_types import ModelRequest
-from generation.providers.contract import Finish, StreamPart, UsageSoFar
+from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
 from store.failpoints import reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusions:
+    """What a model call of one kind comes to.
+
+    Attributes:
+        answered: Gives the outcome of a whole answer; it may raise a ProviderError.
+        failed: That of a failure.
+        cancelled: That of a cancellation, by the scope's cause; None where nothing may be written.
+    """
+
+    answered: Callable[[ModelCall], Outcome]
+    failed: Callable[[ModelCall, ProviderError], Outcome]
+    cancelled: Callable[[ModelCall], Outcome | None]
 
 
 @dataclass(slots=True)
@@ -33,6 +48,7 @@ class ModelCall:
     """A call under way: what of it is known at any moment, also after it was cancelled or failed."""
 
     attempt: Attempt
+    comes_to: Conclusions
     model: ModelPolicy
     request: ModelRequest
     digests: RequestDigests
@@ -57,43 +73,106 @@ class ModelCall:
         """Return the report of a call that leaves no message."""
         return AttemptReport(step=self.step(), request=self.digests)
 
-    async def close(self) -> None:
-        """End: nothing of the answer is handed to the store any more."""
-        if self.source is not None:
-            await self.source.close()
+    async def concluded(self) -> Outcome:
+        """Run the call to its end, or until it is left behind, close it, and return what it comes to.
 
-    def leave(self) -> None:
-        """End as ``close`` does, without waiting: the call itself may go on for ever."""
+        Raises:
+            asyncio.CancelledError: It was cancelled, and nothing may be written.
+        """
+        self.attempt.scope.left_with = self._left
+        outcome: Outcome | None
+        try:
+            await self._run()
+            outcome = self.comes_to.answered(self)
+        except ProviderError as error:
+            outcome = self.comes_to.failed(self, error)
+        except asyncio.CancelledError:
+            outcome = self.comes_to.cancelled(self)
+            if outcome is None:
+                raise
+        finally:
+            await self._close()
+        return outcome
+
+    def _left(self) -> Outcome | None:
+        """Return what the call comes to that is left behind: it may go on for ever."""
+        self._leave()
+        cancelled = self.attempt.scope.cause is not None
+        return self.comes_to.cancelled(self) if cancelled else self.comes_to.failed(self, self._silent())
+
+    async def _close(self) -> None:
+        """Hand nothing of the answer to the store any more.
+
+        Not waited for any longer where the call is cancelled meanwhile: what has come of it counts all the same.
+        """
+        try:
+            if self.source is not None:
+                await self.source.close()
+        except asyncio.CancelledError:
+            self._leave()
+            if self.attempt.scope.cause in (None, Cause.LEASE_LOST):
+                raise
+
+    def _leave(self) -> None:
         if self.source is not None:
             self.source.leave()
 
-    async def run(self) -> None:
-        """Stream the answer into the assembler and to those who watch.
+    async def _run(self) -> None:
+        """Stream the answer into the assembler and to those who watch, each part within its time.
+
+        Closing the stream is guarded too: it may hang in that.
 
         Raises:
             ProviderError: The call failed, was cut, was silent for too long, or gave no output.
         """
-        runtime = self.attempt.runtime
+        provider = self._provider()
+        reach("provider.calling")
+        stream = provider.stream(self.request)
+        guard = self._guarded()
         try:
-            provider = runtime.provider(self.model.provider)
+            try:
+                async for part in stream:
+                    self._take(part, guard)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+        except asyncio.CancelledError:
+            if self.attempt.scope.cause is None and guard.expired:
+                raise self._silent() from None
+            raise
+        finally:
+            guard.end()
+        self._require_answer()
+
+    def _provider(self) -> Provider:
+        try:
+            return self.attempt.runtime.provider(self.model.provider)
         except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error
-        reach("provider.calling")
-        stream = provider.stream(self.request)
+
+    def _guarded(self) -> SilenceGuard:
+        runtime = self.attempt.runtime
         settings = runtime.settings
-        guard = self.guard = runtime.silences.guard(
-            settings.first_part_timeout, settings.grace, self.attempt.scope.leave
-        )
-        try:
-            await self._take(stream, guard)
-        except asyncio.CancelledError:
-            if self.attempt.scope.cause is None and guard.expired:
-                raise self.silent() from None
-            raise
-        finally:
-            guard.end()
+        self.guard = runtime.silences.guard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
+        return self.guard
+
+    def _take(self, part: StreamPart | UsageSoFar, guard: SilenceGuard) -> None:
+        runtime, scope = self.attempt.runtime, self.attempt.scope
+        reach("provider.part")
+        guard.heard(runtime.settings.silence_timeout)
+        if scope.over:
+            # The stream took the cancellation for its own matter and goes on: what came until now counts.
+            raise asyncio.CancelledError
+        at = runtime.now()
+        for shown in self.assembler.add(part, at):
+            if self.attempt.running.kind == "generate":  # a summary is no answer: nobody watches it being written
+                self._show(runtime.parts, live_parts(shown))
+        if self.source is not None:
+            self.source.add(part, at)
+
+    def _require_answer(self) -> None:
         finish = self._finish()
         require_consent(finish, self.model.provider)
         require_output(self.assembler.parts(MessageId("0.0")), finish.reason, self.model.provider)
@@ -114,28 +193,7 @@ class ModelCall:
             )
         return self.assembler.finish
 
-    async def _take(self, stream: AsyncIterator[StreamPart | UsageSoFar], guard: SilenceGuard) -> None:
-        """Take all parts, each within its time, and close the stream, which is guarded too: it may hang in that."""
-        runtime, scope = self.attempt.runtime, self.attempt.scope
-        shown_to = runtime.parts if self.attempt.running.kind == "generate" else None
-        try:
-            async for part in stream:
-                reach("provider.part")
-                guard.heard(runtime.settings.silence_timeout)
-                if scope.over:
-                    # The stream took the cancellation for its own matter and goes on: what came until now counts.
-                    raise asyncio.CancelledError
-                at = runtime.now()
-                for shown in self.assembler.add(part, at):
-                    if shown_to is not None:  # a summary is no answer: nobody watches it being written
-                        self._show(shown_to, live_parts(shown))
-                if self.source is not None:
-                    self.source.add(part, at)
-        finally:
-            if isinstance(stream, AsyncGenerator):
-                await stream.aclose()
-
-    def silent(self) -> ProviderError:
+    def _silent(self) -> ProviderError:
         """Return the failure of a call that said nothing for too long."""
         settings = self.attempt.runtime.settings
         limit = self.guard.limit if self.guard is not None else settings.first_part_timeout
@@ -149,58 +207,10 @@ class ModelCall:
         )
 
 
-async def concluded(
-    call: ModelCall,
-    *,
-    answered: Callable[[ModelCall], Outcome],
-    failed: Callable[[ModelCall, ProviderError], Outcome],
-    cancelled: Callable[[ModelCall], Outcome | None],
-) -> Outcome:
-    """Run a call to its end, or until it is left behind, close it, and return what it comes to.
-
-    Args:
-        call: The call.
-        answered: Gives the outcome of a whole answer; it may raise a ProviderError.
-        failed: That of a failure.
-        cancelled: That of a cancellation, by the scope's cause; None where nothing may be written.
-
-    Raises:
-        asyncio.CancelledError: It was cancelled, and nothing may be written.
-    """
-    scope = call.attempt.scope
-
-    def left() -> Outcome | None:
-        call.leave()
-        return cancelled(call) if scope.cause is not None else failed(call, call.silent())
-
-    scope.left_with = left
-    outcome: Outcome | None
-    try:
-        await call.run()
-        outcome = answered(call)
-    except ProviderError as error:
-        outcome = failed(call, error)
-    except asyncio.CancelledError:
-        outcome = cancelled(call)
-        if outcome is None:
-            raise
-    finally:
-        await _close(call)
-    return outcome
-
-
-async def _close(call: ModelCall) -> None:
-    """Close a call, and wait no longer where it is cancelled meanwhile: what has come of it counts all the same."""
-    try:
-        await call.close()
-    except asyncio.CancelledError:
-        call.leave()
-        if call.attempt.scope.cause in (None, Cause.LEASE_LOST):
-            raise
-
-
-def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests: RequestDigests) -> ModelCall:
-    """Return a call that is ready to run; close it when it has ended."""
+def prepare(
+    attempt: Attempt, comes_to: Conclusions, model: ModelPolicy, request: ModelRequest, digests: RequestDigests
+) -> ModelCall:
+    """Return a call that is ready to be concluded."""
     tools = {tool.name: tool for tool in attempt.policy.tools}
     started_at = attempt.runtime.now()
     source = None
@@ -209,6 +219,7 @@ def prepare(attempt: Attempt, model: ModelPolicy, request: ModelRequest, digests
         source = attempt.runtime.flusher.open(attempt.episode, attempt.state.control.epoch, start, tools)
     return ModelCall(
         attempt=attempt,
+        comes_to=comes_to,
         model=model,
         request=request,
         digests=digests,

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from msgspec.structs import replace
 
 from events.content import Absent, Content
 from events.control import Control
 from events.errors import ContentUnavailable, TranscriptMissing
 from events.ids import CallKey, MessageId, message_id
-from events.messages import Message
+from events.messages import ContextMark, Message, Step, Usage
 from events.parts import ReasoningPart, TextPart
 from events.records import ActionItem, OpenAction
 from events.state import ChatState, initial_state
-from events.transcript import Messages, TranscriptMessage, empty_transcript
+from events.transcript import Messages, TranscriptMessage, empty_transcript, plain_text
+from tests.events.strategies import structs
 
 
 def item(version: int) -> TranscriptMessage:
@@ -116,6 +119,84 @@ def test_messages_are_a_sequence() -> None:
         shorter["1"]  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"^$"):
         shorter.index(items[4])
+
+
+@given(structs(Message))
+def test_a_history_that_was_shrunk_reads_as_before(message: Message) -> None:
+    assert list(shrunk(message)) == [TranscriptMessage(message_id(1, 0), message, 1)]
+
+
+STEP = Step(
+    provider="p",
+    model="m",
+    finish_reason="length",
+    usage=Usage(input=1, output=2, cache_read=3, cache_write=4, reasoning=5),
+    response_id="r",
+    started_at=6,
+    first_part_at=7,
+    ended_at=2**53,
+    cost_micros=8,
+)
+
+
+@pytest.mark.parametrize("text", ["plain", "", "gr\u00f6\u00dfer \U0001f600"])
+@pytest.mark.parametrize("step", [None, Step(provider="p", model="m"), STEP])
+def test_plain_messages_are_kept_as_their_text(text: str, step: Step | None) -> None:
+    message = Message(role="assistant" if step else "user", parts=(TextPart(text=Content(text)),), step=step)
+    messages = shrunk(message)
+    assert type(messages._items[0]) is not TranscriptMessage
+    assert plain_text(message) == text
+    same = TranscriptMessage(message_id(1, 0), message, 1)
+    assert (messages[0], messages[-1:], list(messages), messages.since(0)) == (same, (same,), [same], [same])
+    assert messages.find(message_id(1, 0)) == 0
+    assert Messages([same]) == messages == Messages([same])
+
+
+TEXT = TextPart(text=Content("t"))
+OTHERS = {
+    "two texts": Message(role="user", parts=(TEXT, TEXT)),
+    "no text": Message(role="user", parts=()),
+    "reasoning": Message(role="assistant", parts=(ReasoningPart(text=Content("t")),), step=STEP),
+    "metadata": Message(role="user", parts=(TextPart(text=Content("t"), metadata=Content("m")),)),
+    "repaired": Message(role="user", parts=(TextPart(text=Content("t"), repaired=("$",)),)),
+    "erased": Message(role="user", parts=(TextPart(text=Content(Absent.ERASED, 1)),)),
+    "another size": Message(role="user", parts=(TextPart(text=Content("t", 2)),)),
+    "no text but JSON": Message(role="user", parts=(TextPart(text=Content(["t"])),)),
+    "hidden": Message(role="user", parts=(TEXT,), visibility="model"),
+    "cut": Message(role="assistant", parts=(TEXT,), step=STEP, interrupted=True),
+    "boundary": Message(role="user", parts=(TEXT,), boundary="chat_cleared"),
+    "context": Message(role="system", parts=(TEXT,), context=ContextMark(source="s", revision="r")),
+    "copied": Message(role="user", parts=(TEXT,), origin=message_id(1, 0)),
+    "of an author": Message(role="user", parts=(TEXT,), author="ann"),
+    "answer without a step": Message(role="assistant", parts=(TEXT,)),
+    "system": Message(role="system", parts=(TEXT,)),
+    "step's metadata": Message(role="assistant", parts=(TEXT,), step=replace(STEP, metadata=Content("m"))),
+    "beyond 64 bits": Message(role="assistant", parts=(TEXT,), step=replace(STEP, ended_at=2**64)),
+}
+
+
+@pytest.mark.parametrize("message", OTHERS.values(), ids=OTHERS.keys())
+def test_other_messages_are_kept_as_they_are(message: Message) -> None:
+    messages = shrunk(message)
+    assert messages[0].message is message
+
+
+def test_shrinking_is_seen_by_all_views_and_by_none() -> None:
+    plain = TranscriptMessage(message_id(2, 0), Message(role="user", parts=(TEXT,)), 2)
+    old = of(1).append(plain)
+    new = old.append(item(3))
+    branch = old.append(item(4))
+    new.shrink(1)
+    assert (versions(old), versions(new), versions(branch)) == ([1, 2], [1, 2, 3], [1, 2, 4])
+    assert old._items is new._items
+    assert new.continues(old)
+    assert old[1] == plain
+
+
+def shrunk(message: Message) -> Messages:
+    messages = Messages().append(TranscriptMessage(message_id(1, 0), message, 1))
+    messages.shrink()
+    return messages
 
 
 def test_a_state_without_messages_says_so() -> None:

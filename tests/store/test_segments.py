@@ -27,7 +27,10 @@ CHOICES = st.lists(st.integers(0, 10_000), min_size=10, max_size=60)
 
 async def assert_same(store: Store, chat: LoadedChat) -> bool:
     """Compare what is loaded with what the log folds to; return whether segments were used."""
-    header = chat.header
+    stored = await store.load_header(chat.header.chat)
+    assert stored is not None
+    header = stored.header
+    assert header.digest == chat.header.digest
     folded = fold(await read_recorded(store, header.chat))
     loaded = await load_chat(store, header.chat, transcript=True)
     assert loaded is not None

@@ -234,7 +234,7 @@ def test_a_message_that_cannot_be_taken_does_not_spoil_what_is_kept() -> None:
             return other
 
         def take(self, message: PromptMessage) -> None:
-            if refuse and message is built.messages[-1]:
+            if refuse and message == built.messages[-1]:
                 raise ValueError(refusal)
             self.taken.append(message)
 
