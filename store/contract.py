@@ -242,6 +242,11 @@ class FeedPosition(NamedTuple):
     tx: int
     position: int
 
+    @property
+    def cursor(self) -> str:
+        """The position as the text that consumers keep."""
+        return f"{self.tx}-{self.position}"
+
 
 FEED_START: Final = FeedPosition(0, 0)
 """Before the first event."""
@@ -456,6 +461,7 @@ class Store(Protocol):
         come together.
 
         Raises:
+            FeedEventUnreadable: The first event behind ``after`` cannot be read. Those before such a one are returned.
             FeedMoved: Nothing is behind ``after``, and it is ahead of the database; or events are that another server
                 wrote, whose transactions this one has yet to count up to.
         """
@@ -474,6 +480,10 @@ class Store(Protocol):
 
         Whoever keeps the position of the last event that it took, together with what it made of it, sees each committed
         event exactly once, also when many writers commit out of order, and after restarts.
+
+        Raises:
+            FeedEventUnreadable: An event cannot be read; raised by the iterator once all before it were given, and ends
+                it. A subscription after the error's ``position`` goes on behind that event.
         """
         ...
 

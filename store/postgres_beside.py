@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from events.ids import ChatId, WorkerId
@@ -23,7 +24,7 @@ from store.contract import (
 from store.due import OWNERS, Candidate, in_turn, window
 from store.errors import FeedMoved
 from store.failpoints import reach
-from store.feed import AHEAD
+from store.feed import AHEAD, fed, until_damage
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, NEWEST, READ_FEED
@@ -178,7 +179,9 @@ class Beside(Calls):
         rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
         if not rows:
             await self._check_feed(after)
-        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], sql.read_event(row[2], row[3:])) for row in rows]
+        return until_damage(
+            fed(FeedPosition(row[0], row[1]), row[2], partial(sql.read_event, row[2], row[3:])) for row in rows
+        )
 
     async def _check_feed(self, after: FeedPosition) -> None:
         ((end, newest),) = await self.read(NEWEST, {})

@@ -40,9 +40,11 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
+from store.errors import StoreUnavailable
 from store.failpoints import reach
 from store.feed import follow
 from store.lifecycle import Reentrant, not_open
+from store.listing import name_damaged
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of
@@ -163,7 +165,12 @@ class SqliteStore(Reentrant):
 
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
         """See :meth:`store.contract.Store.list_chats`."""
-        return await self._reader.run(sql.list_chats, query)
+        try:
+            return await self._reader.run(sql.list_chats, query)
+        except StoreUnavailable:
+            if query.labels:  # what a header holds in their place may be no JSON
+                await name_damaged(self, query)
+            raise
 
     async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.list_ids`."""
