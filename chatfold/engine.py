@@ -18,7 +18,7 @@ from chatfold.checks import checked_chat, checked_kind, checked_number
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
-from chatfold.feed import FeedItem, feed_cursor, feed_position, follow_feed
+from chatfold.feed import FeedItem, feed_position, follow_feed
 from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
@@ -218,6 +218,7 @@ class Engine(ChatCommands):
 
         Raises:
             InvalidValue: It is no such cursor.
+            FeedEventUnreadable: An event cannot be read; a feed after the error's ``cursor`` goes on behind it.
             StoreUnavailable: The store cannot be read.
         """
         async with aclosing(follow_feed(self._store, feed_position(after))) as items:
@@ -226,7 +227,7 @@ class Engine(ChatCommands):
 
     async def feed_end(self) -> str:
         """Return the cursor behind all events that are committed now: for a consumer that wants only what comes."""
-        return feed_cursor(await self._store.feed_end())
+        return (await self._store.feed_end()).cursor
 
     async def diagnose(self, chat: str) -> Diagnosis:
         """Say why the chat stands where it stands, what happens next, and when.
