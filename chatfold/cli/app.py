@@ -250,6 +250,8 @@ def list_chats(
 def show(source: Source, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
     """Show a chat as it is now: its state and its messages.
 
+    A log that was altered is shown under a warning that names the version. Exit code 1: it was.
+
     \b
     Examples:
       chatfold show CHAT
@@ -273,7 +275,8 @@ def replay(
 ) -> None:
     """Show what happened: version, time, event, from -> to, decision rule and action.
 
-    Statuses come with the execution state (P0 P1 R0 R1 I0 I1 A0 A1 W E0 E1 X...). Times are UTC.
+    Statuses come with the execution state (P0 P1 R0 R1 I0 I1 A0 A1 W E0 E1 X...). Times are UTC. A log that was
+    altered is shown under a warning that names the version. Exit code 1: it was.
 
     \b
     Examples:
@@ -442,6 +445,8 @@ def graph(
     log_level: LogLevel = None,
 ) -> None:
     """Draw the state machine, or the way that one chat took through it.
+
+    A log that was altered is drawn under a warning that names the version. Exit code 1: it was.
 
     \b
     Examples:
