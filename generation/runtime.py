@@ -43,6 +43,7 @@ class WorkerSettings:
         grace: How long an interruption or a release waits for tools that run.
         first_part_timeout: How long a model may take to its first part.
         silence_timeout: How long a model may be silent after that.
+        context_timeout: How long a context source may take to collect.
         model_retry_unit: What stands for one second in the table of waits before a failed model call is tried again.
         watch_loop: Whether a thread watches that the event loop turns.
         retry_initial, retry_cap: First and longest wait before a store that is away is tried again.
@@ -54,6 +55,7 @@ class WorkerSettings:
     grace: float = 5.0
     first_part_timeout: float = 60.0
     silence_timeout: float = 600.0
+    context_timeout: float = 60.0
     model_retry_unit: float = 1.0
     retry_initial: float = 0.1
     retry_cap: float = 5.0
