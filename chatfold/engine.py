@@ -39,7 +39,7 @@ from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
-from generation.runtime import Runtime
+from generation.runtime import Runtime, boot_clock
 from generation.worker import Worker
 from store import Store, open_store
 from store.append import Journal
@@ -80,7 +80,7 @@ class Engine(ChatCommands):
         self.settings = settings or Settings()
         self.queue_limit = self.settings.queue_limit
         self._store = open_store(store) if isinstance(store, str) else store
-        self._clock = DatabaseClock()
+        self._clock = DatabaseClock(boot_clock)
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
         self._runs = worker

@@ -90,6 +90,8 @@ class Runtime:
         lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
         ready: Whether a runner may acquire a chat now.
         boot: Seconds of a clock that goes on while the machine sleeps.
+        put_back: Chats whose time has come although the database's clock, put back since, does not say so, with that
+            time (``generation.timers``).
         flusher: Keeps what is streamed and not committed yet.
     """
 
@@ -105,6 +107,7 @@ class Runtime:
     lease_until: float = math.inf
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
+    put_back: dict[ChatId, int] = field(default_factory=dict)
     flusher: Flusher = field(init=False)
     _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
@@ -117,6 +120,11 @@ class Runtime:
     def lease_fresh(self) -> bool:
         """Whether the lease is in force as far as this process can know."""
         return self.boot() < self.lease_until
+
+    def now_at(self, chat: ChatId) -> int:
+        """Return the time by which events of a chat are recorded, microseconds UTC: not before its time has come."""
+        now = self.now()
+        return max(now, self.put_back.get(chat, now)) if self.put_back else now
 
     def policy_for(self, control: Control, level: int) -> Held | None:
         """Return the policy under which this worker decides for the chat; None where its agent is not here.
