@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from events.envelope import Status, StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
+from store.auditing import Auditable
 from store.query import ChatQuery
 
 
@@ -268,7 +269,7 @@ class Hint(Struct, frozen=True, gc=False):
     due: bool
 
 
-class Store(Protocol):
+class Store(Auditable, Protocol):
     """A place where chats are kept. Open it as an async context manager."""
 
     async def __aenter__(self) -> Self:

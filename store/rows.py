@@ -13,6 +13,7 @@ import msgspec
 
 from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
+from store.auditing import EventPlace
 from store.columns import BYTES, EVENTS, FLAG, HEADERS, MAYBE_NUMBER, MAYBE_TEXT, NUMBER, TEXT, check_row
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
@@ -190,6 +191,16 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
         digest=row[11],
         content=content,
     )
+
+
+def event_place(chat: str, row: Sequence[Any]) -> EventPlace:
+    """Return where the event of a row stands: version, tx, position, command_index.
+
+    Raises:
+        MalformedRow: A value is of another type than was written.
+    """
+    check_row(EVENTS, ("version", "tx", "position", "command_index"), (NUMBER,) * 4, row, chat=chat, version=row[0])
+    return EventPlace(row[0], row[1], row[2], begins=row[3] == 0)
 
 
 @lru_cache(maxsize=1024)

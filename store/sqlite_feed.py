@@ -14,11 +14,12 @@ from itertools import islice, takewhile
 from typing import Any, Final
 
 from events.envelope import StoredEvent
+from store.auditing import EventPlace
 from store.columns import EVENTS, NUMBER, TEXT, check_row
 from store.contract import FEED_START, FeedEvent, FeedPosition, Hint
 from store.errors import FeedMoved, MalformedRow
 from store.feed import AHEAD, fed, until_damage
-from store.rows import EVENT_COLUMNS, event_of
+from store.rows import EVENT_COLUMNS, event_of, event_place
 from store.sqlite_sql import is_no_text, readable
 
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
@@ -47,6 +48,9 @@ SELECT tx, chat, version, position FROM chat_events WHERE command_index = 0 AND 
 """
 HEAD: Final = """
 SELECT tx, chat, version, position FROM chat_events WHERE command_index = 0 AND tx = ? ORDER BY position LIMIT 1
+"""
+PLACES: Final = """
+SELECT version, tx, position, command_index FROM chat_events WHERE chat = ? AND version > ? ORDER BY version LIMIT ?
 """
 FROM_HEAD: Final = f"SELECT {_EVENT}, tx, position FROM chat_events WHERE chat = ? AND version >= ? ORDER BY version"
 
@@ -114,6 +118,17 @@ def read_feed(connection: sqlite3.Connection, after: FeedPosition, limit: int) -
     if not found and after.position > last_position(connection):
         raise FeedMoved(AHEAD)
     return found
+
+
+def read_places(connection: sqlite3.Connection, chat: str, after: int, limit: int) -> list[EventPlace]:
+    """Read where events of a chat stand.
+
+    Raises:
+        MalformedRow: One is not as it was written.
+    """
+    with readable(EVENTS, chat):
+        rows = connection.execute(PLACES, (chat, after, limit)).fetchall()
+    return [event_place(chat, row) for row in rows]
 
 
 def _heads(connection: sqlite3.Connection, tx: int) -> Generator[tuple[int, str, int], None, None]:

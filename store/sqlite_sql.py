@@ -261,3 +261,12 @@ def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:
     """Read digests of blobs that no chat uses."""
     with readable("blobs"):
         return [row[0] for row in connection.execute(UNUSED_BLOBS, (limit,))]
+
+
+def read_uses(connection: sqlite3.Connection, chat: str) -> frozenset[str]:
+    """Read digests of the blobs that a chat is said to use."""
+    with readable("blob_uses", chat):
+        rows = connection.execute("SELECT digest FROM blob_uses WHERE chat = ?", (chat,)).fetchall()
+    for row in rows:
+        check_row("blob_uses", ("digest",), (TEXT,), row, chat=chat)
+    return frozenset(row[0] for row in rows)

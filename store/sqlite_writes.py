@@ -30,6 +30,7 @@ INSERT_EVENT: Final = (
 )
 INSERT_BLOB: Final = "INSERT INTO blobs (digest, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
 INSERT_USE: Final = "INSERT INTO blob_uses (chat, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
+USE_KEPT: Final = "INSERT INTO blob_uses (chat, digest) SELECT ?, digest FROM blobs WHERE digest = ?"
 USES: Final = "SELECT digest FROM blob_uses WHERE chat = ?"
 DROP_USE: Final = "DELETE FROM blob_uses WHERE chat = ? AND digest = ?"
 DROP_UNUSED: Final = "DELETE FROM blobs WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE digest = ?)"
@@ -185,6 +186,16 @@ def rebuild_header(connection: sqlite3.Connection, header: Header) -> bool:
         return False
     if connection.execute(UPDATE_HEADER, (*header_row(header), header.chat)).rowcount == 0:
         connection.execute(INSERT_HEADER, header_row(header))
+    return True
+
+
+def rebuild_uses(connection: sqlite3.Connection, chat: str, version: int, digests: Iterable[str]) -> bool:
+    """Have a chat use what it is to use, if its log ends at ``version``."""
+    (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (chat,)).fetchone()
+    if last != version:
+        return False
+    connection.execute("DELETE FROM blob_uses WHERE chat = ?", (chat,))
+    connection.executemany(USE_KEPT, [(chat, digest) for digest in digests])
     return True
 
 

@@ -324,7 +324,8 @@ def verify(
     """Check that a log is as it was written and says nothing that was not allowed.
 
     Digests, the fold, invariants, the audit of every step; of a stored chat also that its header is what its log
-    folds to. Exit code 1: something was found.
+    folds to, and that its segments, its uses of large contents and its places in the feed fit it. Exit code 1:
+    something was found.
 
     \b
     Examples:
@@ -346,7 +347,7 @@ def repair(
     json: Json = False,
     log_level: LogLevel = None,
 ) -> None:
-    """Make a chat's header and segments anew from its log, where they are not what the log says.
+    """Make anew what a chat's log says otherwise: its header, its segments, its notes of large contents in use.
 
     The log itself is never changed: one that was altered is refused, and the version is named. Exit code 1: something
     could not be mended.
