@@ -66,6 +66,7 @@ _PARTIAL_TYPES: Final = (TEXT, NUMBER, NUMBER, NUMBER, NUMBER, BYTES)
 """What the fields of a chunk hold."""
 
 _EVENT_SHAPES: Final = frozenset(product(*_EVENT_TYPES))
+_HEADER_SHAPES: Final = frozenset(product(*_HEADER_TYPES))
 """The same as whole rows, so that one look tells whether a row is right."""
 
 
@@ -107,7 +108,8 @@ def header_of(row: Sequence[Any]) -> Header:
     Raises:
         MalformedRow: A value is of another type than was written (SQLite lets everything into a column).
     """
-    check_row(HEADERS, HEADER_COLUMNS, _HEADER_TYPES, row, chat=row[0])
+    if tuple(map(type, row[: len(HEADER_COLUMNS)])) not in _HEADER_SHAPES:
+        check_row(HEADERS, HEADER_COLUMNS, _HEADER_TYPES, row, chat=row[0])
     try:
         control = unpack(row[15])
     except CannotUnpack as error:

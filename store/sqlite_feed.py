@@ -32,8 +32,11 @@ FROM chat_events h WHERE command_index = 0 ORDER BY tx DESC, position DESC LIMIT
 """The last head of all, and from it the last event: only its own command's events can stand behind it in its chat."""
 
 LAST_GRAVE: Final = "SELECT max(position) FROM tombstones"
-LAST: Final = LAST_HEAD.replace("chat\nFROM", f"chat, ({LAST_GRAVE})\nFROM", 1)
+LAST: Final = LAST_HEAD.replace("chat\nFROM", f"({LAST_GRAVE})\nFROM", 1)
 """``LAST_HEAD``, and the last position that a deletion took: by one statement, since every append asks."""
+
+_LAST: Final = frozenset({(int,) * 5, (int, int, int, int, type(None))})
+"""What ``LAST`` reads."""
 
 CHANGED: Final = """
 SELECT c.chat, c.version, c.status = 'pending' AND NOT c.is_foreign AND coalesce(c.due_at <= :now, 1), max(e.tx)
@@ -61,18 +64,32 @@ def last_position(connection: sqlite3.Connection) -> int:
     Raises:
         MalformedRow: It is not as it was written. A guess might use one again, and consumers would miss its event.
     """
-    with readable(EVENTS):
+    try:
         row = connection.execute(LAST).fetchone()
-        if row is None:
-            row = (None, *connection.execute(LAST_GRAVE).fetchone())
-    *head, grave = row
-    last = _end_of(head).position
-    if grave is None:
-        return last
-    if type(grave) is not int:
-        (chat,) = connection.execute("SELECT chat FROM tombstones WHERE position = ?", (grave,)).fetchone()
-        check_row("tombstones", ("position",), (NUMBER,), (grave,), chat=chat)
-    return max(last, int(grave))
+    except sqlite3.OperationalError as error:
+        if not is_no_text(error):
+            raise
+        row = None
+    if row is not None and tuple(map(type, row)) in _LAST:
+        _, position, version, last, grave = row
+        return int(max(position + last - version, grave or 0))
+    return max(feed_end(connection).position, _last_grave(connection))
+
+
+def _last_grave(connection: sqlite3.Connection) -> int:
+    """Read the last position that a deletion took; 0 where there was none.
+
+    Raises:
+        MalformedRow: It is not as it was written.
+    """
+    with readable("tombstones"):
+        (position,) = connection.execute(LAST_GRAVE).fetchone()
+    if position is None:
+        return 0
+    if type(position) is not int:
+        (chat,) = connection.execute("SELECT chat FROM tombstones WHERE position = ?", (position,)).fetchone()
+        check_row("tombstones", ("position",), (NUMBER,), (position,), chat=chat)
+    return int(position)
 
 
 def feed_end(connection: sqlite3.Connection) -> FeedPosition:
@@ -83,12 +100,7 @@ def feed_end(connection: sqlite3.Connection) -> FeedPosition:
     """
     with readable(EVENTS):
         head = connection.execute(LAST_HEAD).fetchone()
-    return _end_of(head or (None,))
-
-
-def _end_of(head: Sequence[Any]) -> FeedPosition:
-    """Return the position of the last event, given the row of ``LAST_HEAD``."""
-    if head[-1] is None:
+    if head is None:
         return FEED_START
     check_row(EVENTS, ("tx", "position", "version", "version"), (NUMBER,) * 4, head, chat=head[-1], version=head[2])
     tx, position, version, last, _ = head
