@@ -143,6 +143,7 @@ if TYPE_CHECKING:
     )
     from store.errors import (
         ChatExists,
+        FeedEventUnreadable,
         FeedMoved,
         InvalidStoreUrl,
         MalformedRow,
@@ -243,6 +244,7 @@ __all__ = [
     "CursorInvalid",
     "DigestMismatch",
     "EventsError",
+    "FeedEventUnreadable",
     "FeedMoved",
     "GenerationError",
     "IdempotencyConflict",
@@ -353,6 +355,7 @@ _HOMES: Final = {
     "ActionStale": "chatstate.errors",
     "AgentDeclarationError": "generation.errors",
     "ChatExists": "store.errors",
+    "FeedEventUnreadable": "store.errors",
     "FeedMoved": "store.errors",
     "ChatForeign": "chatstate.errors",
     "ChatNotFound": "chatstate.errors",

@@ -18,7 +18,7 @@ from chatfold.checks import checked_chat, checked_kind, checked_number
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
-from chatfold.feed import FeedItem, feed_cursor, feed_position, follow_feed
+from chatfold.feed import FeedItem, feed_position, follow_feed
 from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
@@ -39,7 +39,7 @@ from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
-from generation.runtime import Runtime
+from generation.runtime import Runtime, boot_clock
 from generation.worker import Worker
 from store import Store, open_store
 from store.append import Journal
@@ -80,7 +80,7 @@ class Engine(ChatCommands):
         self.settings = settings or Settings()
         self.queue_limit = self.settings.queue_limit
         self._store = open_store(store) if isinstance(store, str) else store
-        self._clock = DatabaseClock()
+        self._clock = DatabaseClock(boot_clock)
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
         self._runs = worker
@@ -218,6 +218,7 @@ class Engine(ChatCommands):
 
         Raises:
             InvalidValue: It is no such cursor.
+            FeedEventUnreadable: An event cannot be read; a feed after the error's ``cursor`` goes on behind it.
             StoreUnavailable: The store cannot be read.
         """
         async with aclosing(follow_feed(self._store, feed_position(after))) as items:
@@ -226,7 +227,7 @@ class Engine(ChatCommands):
 
     async def feed_end(self) -> str:
         """Return the cursor behind all events that are committed now: for a consumer that wants only what comes."""
-        return feed_cursor(await self._store.feed_end())
+        return (await self._store.feed_end()).cursor
 
     async def diagnose(self, chat: str) -> Diagnosis:
         """Say why the chat stands where it stands, what happens next, and when.

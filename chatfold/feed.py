@@ -16,9 +16,10 @@ from chatfold.checks import checked_kind
 from events.codec import decode
 from events.contentlist import content_blobs
 from events.envelope import Recorded
-from events.errors import InvalidValue
+from events.errors import EventsError, InvalidValue
 from events.ids import ChatId
 from store.contract import FEED_START, FeedEvent, FeedPosition, Store
+from store.errors import FeedEventUnreadable
 
 _CURSOR: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})", re.ASCII)
 
@@ -29,11 +30,6 @@ class FeedItem(Struct, frozen=True, kw_only=True):
     cursor: str
     chat: ChatId
     recorded: Recorded
-
-
-def feed_cursor(position: FeedPosition) -> str:
-    """Return a position as the text that consumers keep."""
-    return f"{position.tx}-{position.position}"
 
 
 def feed_position(cursor: str | None) -> FeedPosition:
@@ -54,13 +50,25 @@ def feed_position(cursor: str | None) -> FeedPosition:
 
 
 async def follow_feed(store: Store, after: FeedPosition) -> AsyncGenerator[FeedItem, None]:
-    """Yield the decoded events behind ``after``, and then all that come."""
+    """Yield the decoded events behind ``after``, and then all that come.
+
+    Raises:
+        FeedEventUnreadable: One cannot be read; a feed after its cursor goes on behind it.
+    """
     async with store.subscribe(after=after) as events:
         async for event in events:
             yield await _item(store, event)
 
 
 async def _item(store: Store, event: FeedEvent) -> FeedItem:
+    try:
+        return await _decoded(store, event)
+    except EventsError as error:
+        raise FeedEventUnreadable(event.position, event.chat, str(error)) from error
+
+
+async def _decoded(store: Store, event: FeedEvent) -> FeedItem:
     wanted = content_blobs(event.stored.content) if event.stored.content else ()
     blobs = await store.get_blobs(wanted) if wanted else {}
-    return FeedItem(cursor=feed_cursor(event.position), chat=event.chat, recorded=decode(event.stored, blobs=blobs))
+    recorded = decode(event.stored, blobs=blobs)
+    return FeedItem(cursor=event.position.cursor, chat=event.chat, recorded=recorded)

@@ -1,7 +1,7 @@
 """Repairing: what a store keeps beside a chat's log is made anew from the log, which is the truth.
 
-Owns what is rewritten (header, segments) and when that is refused: a log that is not as it was written, or that does
-not fold, is nothing to make anything of. The log itself is never changed.
+Owns what is rewritten (header, segments, uses of large contents) and when that is refused: a log that is not as it was
+written, or that does not fold, is nothing to make anything of. The log itself is never changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from chatfold.sweep import each_chat
-from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored
+from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored, check_uses
 from chatstate.errors import ChatNotFound
 from events.errors import EventsError
 from events.ids import ChatId
@@ -55,6 +55,7 @@ class Repaired(Struct, frozen=True, kw_only=True):
         foreign: Whether the chat is foreign now.
         dropped: Segments that were dropped, and
         built: segments that were built.
+        uses: Notes of which large contents it uses that were added or taken away.
         left: What is wrong still: steps that were not allowed, large contents that are missing.
     """
 
@@ -65,12 +66,13 @@ class Repaired(Struct, frozen=True, kw_only=True):
     foreign: bool = False
     dropped: int = 0
     built: int = 0
+    uses: int = 0
     left: tuple[Finding, ...] = ()
 
     @property
     def changed(self) -> bool:
         """Whether anything was changed."""
-        return bool(self.header or self.dropped or self.built)
+        return bool(self.header or self.dropped or self.built or self.uses)
 
 
 class RepairRefused(Struct, frozen=True):
@@ -81,7 +83,7 @@ class RepairRefused(Struct, frozen=True):
 
 
 async def repair_chat(store: Store, chat: str) -> Repaired:
-    """Make a chat's header and segments anew from its log, where they are not what the log says.
+    """Make anew from a chat's log what is not as the log says: header, segments, notes of the large contents in use.
 
     What the log does not tell is kept: whether the chat is foreign, its reader level, since when it is listed where it
     is. Where the header cannot be read, a chat at rest counts as this store's own; one that owes a turn, or had a
@@ -104,6 +106,9 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
         misplaced = loaded is not None and loaded.misplaced
         if (header != before or misplaced) and not await store.rebuild_header(header):
             continue  # it went on meanwhile
+        uses = await _uses(store, identity, log)
+        if uses is None:
+            continue
         dropped, built = await _segments(store, identity, log)
         return Repaired(
             chat=chat,
@@ -113,7 +118,8 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
             foreign=header.foreign,
             dropped=dropped,
             built=built,
-            left=tuple(finding for finding in (*log.found, *log.missing) if finding.check != "segment"),
+            uses=uses,
+            left=tuple(finding for finding in (*log.found, *log.missing) if finding.check not in ("segment", "use")),
         )
     raise StoreUnavailable(f"chat {chat!r} went on all the time; repair it when it is at rest")
 
@@ -166,15 +172,31 @@ def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int)
         log.digest,
         chat=chat,
         title=text,
-        foreign=not at_rest if before is None else before.foreign,
+        foreign=_is_foreign(log, before, at_rest=at_rest),
         reader_level=max(before.reader_level, log.level) if before is not None else level_of_new_chat(level, log.level),
         listed_at=min(before.listed_at, control.updated_at) if before is not None and runs_on else None,
     )
 
 
+def _is_foreign(log: LogCheck, before: Header | None, *, at_rest: bool) -> bool:
+    """Whether a chat is foreign: not if it went on here; else as its header said, and to be safe where that is lost."""
+    if log.places.went_on is not None:
+        return False
+    return not at_rest if before is None else before.foreign
+
+
 def _differing(header: Header, before: Header | None) -> tuple[str, ...]:
     columns = Header.__struct_fields__
     return tuple(each for each in columns if before is None or getattr(header, each) != getattr(before, each))
+
+
+async def _uses(store: Store, chat: ChatId, log: LogCheck) -> int | None:
+    """Make the notes of which large contents a chat uses right; return how many were wrong, None if it went on."""
+    await check_uses(log, store, chat)
+    wrong = sum(finding.check == "use" for finding in log.found)
+    if not wrong:
+        return 0
+    return wrong if await store.rebuild_uses(chat, log.version, sorted(log.referred)) else None
 
 
 async def _segments(store: Store, chat: ChatId, log: LogCheck) -> tuple[int, int]:

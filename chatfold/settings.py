@@ -54,6 +54,9 @@ class Settings(BaseSettings):
     silence_timeout: Annotated[
         float, Field(gt=0, le=_DAY, description="How long a model may be silent after that.")
     ] = 600.0
+    context_timeout: Annotated[
+        float, Field(gt=0, le=_DAY, description="How long a context source may take to collect.")
+    ] = 60.0
     model_retry_unit: Annotated[
         float,
         Field(
@@ -104,6 +107,7 @@ class Settings(BaseSettings):
             grace=self.grace,
             first_part_timeout=self.first_part_timeout,
             silence_timeout=self.silence_timeout,
+            context_timeout=self.context_timeout,
             model_retry_unit=self.model_retry_unit,
         )
 

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from chatfold.surroundings import PlaceCheck, use_problems
 from chatfold.sweep import each_chat
 from chatfold.transfer import referred_blobs
 from chatstate import audit
@@ -30,7 +31,7 @@ from store.errors import MalformedRow
 from store.heading import header_of
 from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
-Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob"]
+Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob", "feed", "use"]
 
 NO_HEADER: Final = "there are events and no header: nobody finds the chat"
 
@@ -49,7 +50,9 @@ class Finding(Struct, frozen=True, kw_only=True):
         version: The event that is wrong, or made it so; None where it is the header.
         check: Which check found it: ``form`` (an event cannot be read), ``digest``, ``audit`` (a step that is not
             allowed, or a state that is not sound), ``header``, ``segment`` (a kept piece of the transcript
-            is not what the log says: nothing is lost, it can be made anew), ``blob`` (a large content is missing).
+            is not what the log says: nothing is lost, it can be made anew), ``blob`` (a large content is missing),
+            ``feed`` (an event is out of its place in the feed of all chats), ``use`` (a large content is not noted as
+            used, or is for nothing).
         problem: What is wrong.
     """
 
@@ -81,6 +84,8 @@ class LogCheck:
         found: What is wrong.
         level: The lowest level of releases that can read all of it, as far as it can be read.
         missing: Large contents that are not in the store, as findings.
+        referred: Digests of the large contents that its events refer to, as far as they can be read.
+        places: Where its events stand in the feed.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,6 +95,8 @@ class LogCheck:
         self.found: list[Finding] = []
         self.missing: list[Finding] = []
         self.level = FIRST
+        self.referred: set[str] = set()
+        self.places = PlaceCheck()
         self._name = name
         self._chain: ChainCheck | None = ChainCheck()
         self._auditor: Auditor | None = Auditor()
@@ -123,6 +130,7 @@ class LogCheck:
     def miss(self, stored: StoredEvent, blobs: Mapping[str, bytes]) -> None:
         """Note the large contents of an event that are not among ``blobs``."""
         for digest in _referred([stored]):
+            self.referred.add(digest)
             if digest not in blobs:
                 problem = f"content {digest} is not in the store"
                 version = stored.envelope.version
@@ -221,6 +229,9 @@ async def _verify_once(store: Store, chat: str) -> Verdict:
         log.add("header", None, "the header's ready_at, by which workers find the chat, is not what the others give")
     for problem in _header_problems(header, log):
         log.add("header", None, problem)
+    if header.foreign and log.places.went_on is not None:
+        log.add("header", None, f"the chat is marked as foreign, and went on here at version {log.places.went_on}")
+    await check_uses(log, store, ChatId(chat))
     await _check_end(log, store, header)
     return msgspec.structs.replace(_verdict(chat, log), version=header.version)
 
@@ -255,6 +266,8 @@ async def check_stored(log: LogCheck, store: Store, chat: ChatId, upto: int | No
             size = 1  # what lies before the broken row is still looked at
             continue
         blobs = await store.get_blobs(_referred(page)) if page else {}
+        if page:
+            await _check_places(log, store, chat, page)
         for stored in page:
             log.take(stored, blobs)
             log.miss(stored, blobs)
@@ -266,6 +279,31 @@ async def check_stored(log: LogCheck, store: Store, chat: ChatId, upto: int | No
         if len(page) < size:
             break
     log.end()
+
+
+async def check_uses(log: LogCheck, store: Store, chat: ChatId) -> None:
+    """Check, once the log was, that a chat is said to use the large contents that it refers to, and no others."""
+    if any(finding.check == "form" for finding in log.found):
+        return  # what the rest of the log refers to is not known
+    try:
+        used = await store.read_uses(chat)
+        kept = frozenset(await store.get_blobs(sorted(log.referred - used)))
+    except MalformedRow as error:
+        log.add("use", None, error.why)
+        return
+    for problem in use_problems(frozenset(log.referred), kept, used):
+        log.add("use", None, problem)
+
+
+async def _check_places(log: LogCheck, store: Store, chat: ChatId, page: Sequence[StoredEvent]) -> None:
+    try:
+        places = await store.read_places(chat, after=page[0].envelope.version - 1, limit=len(page))
+    except MalformedRow as error:
+        if not any(finding.check == "feed" for finding in log.found):
+            log.add("feed", error.version, error.why)
+        return
+    for version, problem in log.places.take(page, places):
+        log.add("feed", version, problem)
 
 
 async def _segments(log: LogCheck, store: Store, chat: ChatId, upto: int | None) -> list[Segment]:

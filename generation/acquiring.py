@@ -76,6 +76,8 @@ class Acquirer:
         self._served: dict[str, int] = {}
         self._turns = 0
         self.wake = asyncio.Event()
+        self.overdue: Callable[[], list[DueChat]] = list
+        """Gives chats that are due, though the store may not say so."""
         self.backlog = True
         """Whether chats may wait that no slot was free for."""
 
@@ -129,13 +131,16 @@ class Acquirer:
         if self._roster.stopping is not None or not self._runtime.lease_fresh():
             return
         free = self._roster.free()
+        exclude = (*self._faults.held_back(), *self._roster.acquiring())
         limit = max(free, 0) + BEYOND + min(len(self._seen), MOST_SEEN)
-        due = await self._runtime.journal.store.find_due(
+        told = await self._runtime.journal.store.find_due(
             agents=tuple(self._runtime.agents),
             reader_level=READER_LEVEL,
             limit=limit,
-            exclude=(*self._faults.held_back(), *self._roster.acquiring()),
+            exclude=exclude,
         )
+        found = {*exclude, *(each.chat for each in told)}
+        due = [*told, *(each for each in self.overdue() if each.chat not in found)]
         fresh = [each for each in due if each.chat not in self._roster.runners]
         own = self._own_turn(fresh)
         chosen = self._choose(own, self._roster.free())

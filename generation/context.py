@@ -67,7 +67,11 @@ class ContextSource(Protocol):
         ...
 
     async def collect(self, chat: ChatId) -> Context:
-        """Return the context for a chat. May take long and may fail; it is called again then."""
+        """Return the context for a chat.
+
+        It may fail, or take longer than the setting ``context_timeout``, and is cancelled then: it is called again,
+        with the waits of a failed model call.
+        """
         ...
 
 

@@ -28,7 +28,7 @@ from generation.providers.contract import (
     UsageSoFar,
 )
 from store.contract import PartialChunk, Store
-from store.errors import StoreError, Unstorable
+from store.errors import MalformedRow, StoreError, Unstorable
 from store.log import get_logger
 
 _log = get_logger(__name__)
@@ -386,7 +386,13 @@ async def with_leftovers(
         try:
             return await work(leftovers)
         except LeftoversNeeded as needed:
-            leftovers.keep(needed, await read())
+            try:
+                chunks = await read()
+            except MalformedRow as error:
+                # Somebody wrote over it: what cannot be read must not keep a turn from ending either.
+                _log.warning("partial_left_out", attempt=needed.attempt, problem=str(error))
+                chunks = ()
+            leftovers.keep(needed, chunks)
         except (ContentTooLarge, EventsError, Unstorable) as error:
             if not leftovers.drop_message():
                 raise

@@ -52,6 +52,8 @@ class Lease:
         self._alive: tuple[WorkerId, ...] = ()
         self._ahead: dict[WorkerId, tuple[int, float]] = {}
         self._offset = -math.inf
+        self.put_back_from: int | None = None
+        """What the database's clock would say had it not been put back since the heartbeat before, if it was."""
         self.kin: tuple[WorkerId, ...] = ()
         """Living workers that run chats of the same agents, this one among them."""
 
@@ -163,6 +165,7 @@ class Lease:
         It is also read when the database's clock was put back, and while a row is ahead of it.
         """
         put_back = beat.now / 1e6 - asked < self._offset - _STEP
+        self.put_back_from = round((asked + self._offset) * 1e6) if put_back else None
         self._offset = beat.now / 1e6 - asked
         if beat.peers == self._alive and not put_back and not self._ahead:
             return

@@ -347,11 +347,14 @@ class ChatRunner:
             rest = _fault(error)
         self._loaded = await self._append(settle(self._hold, task, rest))
 
+    def _now(self) -> int:
+        return self._runtime.now_at(self.chat)
+
     async def _append(self, plan: Plan, *, transcript: bool = True) -> LoadedChat:
         identity = self._runtime.identity()
         outcome = await self._patiently(
             lambda: self._runtime.journal.execute(
-                self.chat, plan, identity, transcript=transcript, base=self._loaded, now=self._runtime.now
+                self.chat, plan, identity, transcript=transcript, base=self._loaded, now=self._now
             )
         )
         for recorded in outcome.recorded if _told.isEnabledFor(logging.INFO) else ():

@@ -45,6 +45,7 @@ class WorkerSettings:
         grace: How long an interruption or a release waits for tools that run.
         first_part_timeout: How long a model may take to its first part.
         silence_timeout: How long a model may be silent after that.
+        context_timeout: How long a context source may take to collect.
         model_retry_unit: What stands for one second in the table of waits before a failed model call is tried again.
         watch_loop: Whether a thread watches that the event loop turns.
         retry_initial, retry_cap: First and longest wait before a store that is away is tried again.
@@ -56,6 +57,7 @@ class WorkerSettings:
     grace: float = 5.0
     first_part_timeout: float = 60.0
     silence_timeout: float = 600.0
+    context_timeout: float = 60.0
     model_retry_unit: float = 1.0
     retry_initial: float = 0.1
     retry_cap: float = 5.0
@@ -90,6 +92,8 @@ class Runtime:
         lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
         ready: Whether a runner may acquire a chat now.
         boot: Seconds of a clock that goes on while the machine sleeps.
+        put_back: Chats whose time has come although the database's clock, put back since, does not say so, with that
+            time (``generation.timers``).
         flusher: Keeps what is streamed and not committed yet.
         silences: Looks after model calls that say nothing.
     """
@@ -106,6 +110,7 @@ class Runtime:
     lease_until: float = math.inf
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
     boot: Callable[[], float] = boot_clock
+    put_back: dict[ChatId, int] = field(default_factory=dict)
     flusher: Flusher = field(init=False)
     silences: SilenceWatch = field(default_factory=SilenceWatch)
     _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
@@ -120,6 +125,11 @@ class Runtime:
     def lease_fresh(self) -> bool:
         """Whether the lease is in force as far as this process can know."""
         return self.boot() < self.lease_until
+
+    def now_at(self, chat: ChatId) -> int:
+        """Return the time by which events of a chat are recorded, microseconds UTC: not before its time has come."""
+        now = self.now()
+        return max(now, self.put_back.get(chat, now)) if self.put_back else now
 
     def policy_for(self, control: Control, level: int) -> Held | None:
         """Return the policy under which this worker decides for the chat; None where its agent is not here.

@@ -1,19 +1,21 @@
 """Watches from a thread of its own that the event loop turns, and says where it stands when it does not.
 
 A function that blocks the loop stops everything of this process: streams, hints, and the heartbeat, so that other
-workers take its chats over. Nothing on the loop can tell of it while it lasts. Owns the thread and the log lines; what
+workers take its chats over. Nothing on the loop can tell of it while it lasts. A loop whose process gets no processor
+stands still as well, and no function is to blame: that is told in other words. Owns the thread and the log lines; what
 a worker does about it is the lease's matter.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import FrameType
 from typing import Final
 
@@ -28,13 +30,41 @@ DEEPEST: Final = 40
 """Frames of the stack that are told, the innermost ones."""
 
 
+_TASKS: Final = Path("/proc/self/task")
+"""Where Linux tells of the threads of a process."""
+
+
+class ProcessorWaits:
+    """How long the threads of this process have waited for a processor, as Linux tells it; elsewhere not at all.
+
+    All of them count: one that waits may hold what another one needs to go on.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._waited = 0
+
+    def __call__(self) -> float:
+        """Return the seconds so far, of all threads together; it never falls."""
+        found: dict[str, int] = {}
+        with contextlib.suppress(OSError):
+            for thread in _TASKS.iterdir():
+                with contextlib.suppress(OSError, ValueError, IndexError):  # one that ends meanwhile
+                    found[thread.name] = int((thread / "schedstat").read_text().split()[1])
+        self._waited += sum(max(waited - self._known.get(thread, 0), 0) for thread, waited in found.items())
+        self._known = found
+        return self._waited / 1e9
+
+
 class LoopWatch:
     """Whether an event loop turns.
 
     Args:
-        patience: Seconds without a turn after which the loop counts as blocked.
+        patience: Seconds without a turn after which the loop counts as blocked; those that its process waited for a
+            processor do not count.
         clock: Seconds of a clock that never goes back.
         pause: Waits for so many seconds, or until the event given is set; returns whether it is.
+        waits: Seconds that this process has waited for a processor; None: what the system tells.
     """
 
     def __init__(
@@ -42,10 +72,12 @@ class LoopWatch:
         patience: float,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        waits: Callable[[], float] | None = None,
     ) -> None:
         self._patience = patience
         self._clock = clock
         self._pause = pause
+        self._waits = waits or ProcessorWaits()
         self._ticked = clock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -75,21 +107,34 @@ class LoopWatch:
             self._thread = None
 
     def _watch(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
-        told = False
+        told: set[str] = set()
+        ticked = self._ticked
+        before = waits = self._waits()
         while not self._pause(self._ended, self._patience / LOOKS):
+            if self._ticked != ticked:
+                ticked, before = self._ticked, waits  # it was asked to at the look before
+            waits = self._waits()
             if self.turning:
                 if told:
                     _log.warning("event_loop_turns_again")
-                told = False
-            elif not told:
-                # Once for each time that it is blocked: the same words again would say nothing new.
-                told = True
-                blocked_for = round(self._clock() - self._ticked, 3)
-                _log.error("event_loop_blocked", blocked_for=blocked_for, stack=where(thread))
+                told = set()
+            else:
+                self._tell(ticked, waits - before, thread, told)
             try:
                 loop.call_soon_threadsafe(self.tick)
             except RuntimeError:  # the loop is closed
                 return
+
+    def _tell(self, ticked: float, waited: float, thread: int, told: set[str]) -> None:
+        """Tell of a loop that stands still, once for each time: the same words again would say nothing new."""
+        age = self._clock() - ticked
+        if age - waited > self._patience:
+            if "blocked" not in told:
+                told.add("blocked")
+                _log.error("event_loop_blocked", blocked_for=round(age, 3), stack=where(thread))
+        elif not told:
+            told.add("starved")
+            _log.warning("event_loop_starved", blocked_for=round(age, 3), waited=round(waited, 3))
 
 
 def where(thread: int) -> list[str]:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from chatstate import commands as c
@@ -26,6 +27,7 @@ from generation.roster import Roster
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from generation.strays import Strays
+from generation.timers import Timers
 from store.append import PlanRun
 from store.building import SegmentBuilder
 from store.contract import DueChat, Hint
@@ -71,6 +73,8 @@ class Worker:
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
         self._acquirer = Acquirer(runtime, self._roster, self._lease, self._faults, self._serve)
         self._faults.on_wait = self._acquirer.wake_in
+        self._timers = Timers(runtime, self._acquirer.wake_in, runtime.settings.lease / BEATS)
+        self._acquirer.overdue = self._timers.overdue
         self._strays = Strays(
             runtime,
             self._roster,
@@ -262,6 +266,7 @@ class Worker:
         """See after each heartbeat that this worker runs what the store says it holds, and nothing else."""
         self._runtime.parts.collect()
         await self._strays.find()
+        await self._timers.look(self._lease.put_back_from)
         for runner in self._roster.runners.values():
             runner.hint()
             self._segments.offer(runner.state)
@@ -343,9 +348,13 @@ class Worker:
 
         reach("expiry.asked")
         try:
-            await self._runtime.journal.execute(chat, plan, self._runtime.identity())
+            await self._runtime.journal.execute(chat, plan, self._runtime.identity(), now=self._clock_of(chat))
         except Refusal as refusal:
             _log.debug("expiry_refused", chat=chat, code=refusal.code)
+
+    def _clock_of(self, chat: ChatId) -> Callable[[], int] | None:
+        """Return the clock for a chat whose time has come though the database's does not say so; None: that one."""
+        return partial(self._runtime.now_at, chat) if chat in self._runtime.put_back else None
 
     def _run(self, chat: ChatId, loaded: LoadedChat | None) -> ChatRunner:
         runner = ChatRunner(self._runtime, chat, loaded)
@@ -388,6 +397,7 @@ class Worker:
 
     def _wake_for(self, loaded: LoadedChat) -> None:
         """Look again when the chat's retry or deadline is due, and now if a chat waits for the slot."""
+        self._timers.note(loaded)
         due = loaded.header.due_at
         if due is not None:
             self._acquirer.wake_in((due - self._runtime.now()) / 1e6)

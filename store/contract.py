@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from events.envelope import Status, StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
+from store.auditing import Auditable
 from store.query import ChatQuery
 
 
@@ -242,6 +243,11 @@ class FeedPosition(NamedTuple):
     tx: int
     position: int
 
+    @property
+    def cursor(self) -> str:
+        """The position as the text that consumers keep."""
+        return f"{self.tx}-{self.position}"
+
 
 FEED_START: Final = FeedPosition(0, 0)
 """Before the first event."""
@@ -263,7 +269,7 @@ class Hint(Struct, frozen=True, gc=False):
     due: bool
 
 
-class Store(Protocol):
+class Store(Auditable, Protocol):
     """A place where chats are kept. Open it as an async context manager."""
 
     async def __aenter__(self) -> Self:
@@ -456,6 +462,7 @@ class Store(Protocol):
         come together.
 
         Raises:
+            FeedEventUnreadable: The first event behind ``after`` cannot be read. Those before such a one are returned.
             FeedMoved: Nothing is behind ``after``, and it is ahead of the database; or events are that another server
                 wrote, whose transactions this one has yet to count up to.
         """
@@ -474,6 +481,10 @@ class Store(Protocol):
 
         Whoever keeps the position of the last event that it took, together with what it made of it, sees each committed
         event exactly once, also when many writers commit out of order, and after restarts.
+
+        Raises:
+            FeedEventUnreadable: An event cannot be read; raised by the iterator once all before it were given, and ends
+                it. A subscription after the error's ``position`` goes on behind that event.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from events.errors import MalformedEvent
+from store.contract import FeedPosition
 
 
 class StoreError(Exception):
@@ -73,15 +74,40 @@ class MalformedRow(StoreError, MalformedEvent):
     """A row of the database is not as chatfold writes it: somebody else changed it.
 
     Attributes:
-        chat: The chat whose row it is.
+        chat: The chat whose row it is; None where it is no chat's, or not known.
         version: The event's version; None where it is the header's row, or not known.
+        table: The table; None where it is not known.
+        column: The column; None where it is not known, or the row is gone.
     """
 
-    def __init__(self, chat: str, version: int | None, why: str) -> None:
-        place = f"chat {chat!r}, {'the header' if version is None else f'version {version}'}"
-        MalformedEvent.__init__(self, place, why)
+    def __init__(
+        self, chat: str | None, version: int | None, why: str, *, table: str | None = None, column: str | None = None
+    ) -> None:
+        MalformedEvent.__init__(self, _place(chat, version, table), why)
         self.chat = chat
         self.version = version
+        self.table = table
+        self.column = column
+
+
+class FeedEventUnreadable(StoreError):
+    """An event of the feed cannot be read: its row was damaged, or a newer release wrote it. What follows it can be.
+
+    A feed that raised it has ended. Who begins again ``after`` its position (or cursor) goes on behind the event.
+
+    Attributes:
+        position: The event's place in the feed of a store, and
+        cursor: the same as an engine's consumers keep it.
+        chat: The chat whose event it is.
+        why: What is wrong.
+    """
+
+    def __init__(self, position: FeedPosition, chat: str, why: str) -> None:
+        super().__init__(f"the feed's event at {position.cursor}, of chat {chat!r}, cannot be read: {why}")
+        self.position = position
+        self.cursor = position.cursor
+        self.chat = chat
+        self.why = why
 
 
 class ChatExists(StoreError):
@@ -99,3 +125,11 @@ class FeedMoved(StoreError):
         super().__init__(
             f"{why}: the database was restored from a copy; let each consumer begin anew, without a cursor"
         )
+
+
+def _place(chat: str | None, version: int | None, table: str | None) -> str:
+    """Say where a row stands: headers and events as people know them, other rows by their table."""
+    event = "the header" if version is None else f"version {version}"
+    if table not in (None, "chats", "chat_events"):
+        return f"table {table}" if chat is None else f"table {table}, chat {chat!r}"
+    return f"table {table or 'not known'}" if chat is None else f"chat {chat!r}, {event}"

@@ -6,11 +6,14 @@ Which events are safe to hand out, and in which order, is each back end's matter
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
+from events.envelope import StoredEvent
+from events.ids import ChatId
 from store.contract import FeedEvent, FeedPosition, Hint, Store
+from store.errors import FeedEventUnreadable, MalformedRow
 
 AHEAD: Final = "the position is ahead of the feed's end"
 """Why a feed was moved, where its database is an older one."""
@@ -23,6 +26,33 @@ _POLL: Final = 0.5
 
 _SOON: Final = 0.02
 """Seconds after which it is read again where a hint came and its events did not: another write holds them back."""
+
+
+def until_damage(events: Iterable[FeedEvent]) -> list[FeedEvent]:
+    """Return the events before the first that cannot be read.
+
+    Raises:
+        FeedEventUnreadable: That is the first of all.
+    """
+    found: list[FeedEvent] = []
+    try:
+        found.extend(events)
+    except FeedEventUnreadable:
+        if not found:
+            raise
+    return found
+
+
+def fed(position: FeedPosition, chat: str, read: Callable[[], StoredEvent]) -> FeedEvent:
+    """Return the event that ``read`` gives, at its place.
+
+    Raises:
+        FeedEventUnreadable: It cannot be read.
+    """
+    try:
+        return FeedEvent(position, ChatId(chat), read())
+    except MalformedRow as error:
+        raise FeedEventUnreadable(position, chat, str(error)) from error
 
 
 @asynccontextmanager

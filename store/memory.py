@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
+from store.auditing import EventPlace
 from store.clock import Clock, wall_clock
 from store.contract import (
     FEED_START,
@@ -338,6 +339,31 @@ class MemoryStore(Reentrant):
             return False
         kept.header = header
         self._bus.publish([hint_of(header, self._clock())])
+        return True
+
+    async def read_places(self, chat: ChatId, *, after: int = 0, limit: int) -> Sequence[EventPlace]:
+        """See :meth:`store.auditing.Auditable.read_places`."""
+        self._require_open()
+        own = [(each.stored.envelope, each.position) for each in self._feed if each.chat == chat]
+        places = [EventPlace(of.version, *at, begins=of.index == 0) for of, at in own if of.version > after]
+        return places[:limit]
+
+    async def read_uses(self, chat: ChatId) -> frozenset[str]:
+        """See :meth:`store.auditing.Auditable.read_uses`."""
+        self._require_open()
+        return frozenset(digest for digest, users in self._uses.items() if chat in users)
+
+    async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
+        """See :meth:`store.auditing.Auditable.rebuild_uses`."""
+        self._require_open()
+        kept = self._chats.get(chat)
+        if kept is None or len(kept.events) != version:
+            return False
+        for digest in digests:
+            if digest in self._blobs:
+                self._uses.setdefault(digest, set()).add(chat)
+        for digest in await self.read_uses(chat) - set(digests):
+            self._uses[digest].discard(chat)
         return True
 
     async def collect_blobs(self) -> int:

@@ -30,10 +30,11 @@ from store.contract import (
     LoadedHeader,
     NewEvent,
 )
-from store.errors import OutcomeUnknown, StoreUnavailable
+from store.errors import OutcomeUnknown, StoreUnavailable, Unstorable
 from store.failpoints import reach
 from store.feed import follow
 from store.grouping import Group, Spoiled
+from store.listing import name_damaged
 from store.postgres_beside import Beside, drop_blobs
 from store.postgres_calls import fetch
 from store.postgres_group import (
@@ -128,7 +129,13 @@ class PostgresStore(Beside):
 
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
         """See :meth:`store.contract.Store.list_chats`."""
-        return [header_of(row) for row in await self.read(*sql.list_statement(query))]
+        try:
+            rows = await self.read(*sql.list_statement(query))
+        except Unstorable:
+            if query.labels:  # what a header holds in their place is no JSON
+                await name_damaged(self, query)
+            raise
+        return [header_of(row) for row in rows]
 
     async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.list_ids`."""

@@ -3,11 +3,13 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from events.ids import ChatId, WorkerId
 from store import postgres_keep as keep
 from store import postgres_sql as sql
+from store.auditing import EventPlace
 from store.contract import (
     DueChat,
     FeedEvent,
@@ -23,12 +25,13 @@ from store.contract import (
 from store.due import OWNERS, Candidate, in_turn, window
 from store.errors import FeedMoved
 from store.failpoints import reach
-from store.feed import AHEAD
+from store.feed import AHEAD, fed, until_damage
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
-from store.postgres_feed import LINE, NEWEST, READ_FEED
+from store.postgres_feed import LINE, NEWEST, PLACES, READ_FEED
 from store.postgres_pool import Connection
 from store.rows import (
+    event_place,
     note_bytes,
     partial_of,
     refusal_note,
@@ -158,6 +161,29 @@ class Beside(Calls):
             self.tell(hint_of(header, header.updated_at))
         return written
 
+    async def read_places(self, chat: ChatId, *, after: int = 0, limit: int) -> Sequence[EventPlace]:
+        """See :meth:`store.auditing.Auditable.read_places`."""
+        rows = await self.read(PLACES, {"chat": chat, "after": after, "limit": limit})
+        return [event_place(chat, row) for row in rows]
+
+    async def read_uses(self, chat: ChatId) -> frozenset[str]:
+        """See :meth:`store.auditing.Auditable.read_uses`."""
+        return frozenset(row[0] for row in await self.read(keep.READ_USES, {"chat": chat}))
+
+    async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
+        """See :meth:`store.auditing.Auditable.rebuild_uses`."""
+
+        async def write(connection: Connection) -> bool:
+            async with connection.transaction():
+                await connection.execute(keep.LOCK_HEADER, {"chat": chat})
+                last = await fetch(connection, keep.LAST_VERSION, {"chat": chat})
+                if [version] != [row[0] for row in last]:
+                    return False
+                await connection.execute(keep.REBUILD_USES, {"chat": chat, "digests": sorted(digests)})
+            return True
+
+        return await outcome(self.start(self.written(write)))
+
     async def collect_blobs(self) -> int:
         """See :meth:`store.contract.Store.collect_blobs`."""
 
@@ -178,7 +204,9 @@ class Beside(Calls):
         rows = await self.read(READ_FEED, {"tx": after.tx, "position": after.position, "limit": limit})
         if not rows:
             await self._check_feed(after)
-        return [FeedEvent(FeedPosition(row[0], row[1]), row[2], sql.read_event(row[2], row[3:])) for row in rows]
+        return until_damage(
+            fed(FeedPosition(row[0], row[1]), row[2], partial(sql.read_event, row[2], row[3:])) for row in rows
+        )
 
     async def _check_feed(self, after: FeedPosition) -> None:
         ((end, newest),) = await self.read(NEWEST, {})

@@ -22,7 +22,7 @@ from store.notify import Bus, Subscription
 from store.postgres_hints import Hints, channel_of
 from store.postgres_pool import PATIENCE, Connection, Pool, Purpose, connect, translated, translation
 from store.postgres_texts import CLOCK
-from store.schema import READER_LEVEL, VERSION_TABLE, needs_setup
+from store.schema import READER_LEVEL, VERSION_TABLE, levels_of, needs_setup
 from store.shield import outcome
 from store.urls import PostgresUrl, parse_postgres
 
@@ -71,7 +71,7 @@ class Calls(Reentrant):
 
     async def raise_write_level(self, level: int) -> int:
         """See :meth:`store.contract.Store.raise_write_level`."""
-        return int((await self.read(sql.RAISE_LEVEL, {"level": level}))[0][0])
+        return levels_of(next(iter(await self.read(sql.RAISE_LEVEL, {"level": level})), None))[1]
 
     async def now(self) -> int:
         """See :meth:`store.contract.Store.now`."""
@@ -183,10 +183,10 @@ async def _prepare(url: str, settings: PostgresUrl) -> tuple[str, int]:
             ((schema, present, levelled, occupied),) = await fetch(connection, sql.SCHEMA, {})
             found = await fetch(connection, f"SELECT version_num FROM {VERSION_TABLE}", {}) if present else []
             levels = await fetch(connection, sql.LEVELS, {}) if levelled else []
-    oldest, level = levels[0] if levels else (None, READER_LEVEL)
+    oldest, level = levels_of(next(iter(levels), None)) if levelled else (None, READER_LEVEL)
     if needs_setup(settings.url, found[0][0] if found else None, empty=not occupied, oldest=oldest):
         await outcome(asyncio.get_running_loop().run_in_executor(None, _migrate, url))
-    return str(schema), int(level)
+    return str(schema), level
 
 
 def _migrate(url: str) -> None:

@@ -41,6 +41,11 @@ ORDER BY e.tx, e.position
 """
 """The events of the next commands, and the rest of the one that the position lies in, of which nothing may be left."""
 
+PLACES: Final = f"""
+SELECT version, tx{_NUMBER}, position, command_index FROM chat_events
+WHERE chat = %(chat)s AND version > %(after)s ORDER BY version LIMIT %(limit)s
+"""
+
 LINE: Final = (
     f"SELECT pg_snapshot_xmin(pg_current_snapshot()){_NUMBER}, pg_snapshot_xmax(pg_current_snapshot()){_NUMBER}"
 )

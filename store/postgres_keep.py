@@ -87,6 +87,13 @@ INSERT INTO chats ({_WRITTEN_HEADER}) VALUES ({_HEADER_VALUES})
 ON CONFLICT (chat) DO UPDATE SET ({_WRITTEN_HEADER}) = ROW ({_GIVEN_HEADER})
 """
 
+READ_USES: Final = "SELECT digest FROM blob_uses WHERE chat = %(chat)s"
+# Locked first: who is about to delete one of them waits, and finds it used.
+REBUILD_USES: Final = """
+WITH kept AS (SELECT digest FROM blobs WHERE digest = ANY(%(digests)b::text[]) FOR SHARE),
+gone AS (DELETE FROM blob_uses WHERE chat = %(chat)s AND digest <> ALL(%(digests)b::text[]))
+INSERT INTO blob_uses (chat, digest) SELECT %(chat)s::text, digest FROM kept ON CONFLICT DO NOTHING
+"""
 DROP_USES: Final = "DELETE FROM blob_uses WHERE chat = %(chat)s AND digest = ANY(%(digests)b::text[])"
 # Locked first and looked at by a second statement: who uses one of them meanwhile is seen by that one.
 LOCK_BLOBS: Final = "SELECT digest FROM blobs WHERE digest = ANY(%(digests)b::text[]) ORDER BY digest FOR UPDATE"

@@ -4,8 +4,9 @@ Owns the pool and the translation of the driver's errors. What is said over a co
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, Literal, TypeAlias
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, Literal, Self, TypeAlias
+from urllib.parse import quote
 
 import psycopg
 import psycopg.adapt
@@ -81,10 +82,50 @@ async def connect(settings: PostgresUrl) -> Connection:
     Raises:
         StoreUnavailable: The server cannot be reached, or refuses.
     """
-    with translated():
+    try:
         return await psycopg.AsyncConnection.connect(
             settings.conninfo, autocommit=True, context=_ADAPTERS, **_arguments(settings)
         )
+    except (psycopg.Error, OSError, UnicodeEncodeError, OverflowError) as error:
+        raise StoreUnavailable(f"no connection to {settings.url}: {_without_password(settings, error)}") from error
+
+
+def _without_password(settings: PostgresUrl, error: Exception) -> str:
+    """Return what libpq or the server says, should either ever repeat what it was told."""
+    said = str(error) or type(error).__name__
+    with suppress(psycopg.Error):
+        password = psycopg.conninfo.conninfo_to_dict(settings.conninfo).get("password")
+        for secret in (str(password), quote(str(password), safe="")) if password else ():
+            said = said.replace(secret, "***")
+    return said
+
+
+class _Attempts:
+    """How the last attempt to connect ended: a pool that gives up waiting does not say.
+
+    Attributes:
+        failed: Why it failed; None where it did not, or none was made yet.
+    """
+
+    def __init__(self) -> None:
+        self.failed: Exception | None = None
+
+    def connections(self) -> type[Connection]:
+        """Return a class of connections whose attempts are noted here."""
+        attempts = self
+
+        class Noted(psycopg.AsyncConnection[tuple[Any, ...]]):
+            @classmethod
+            async def connect(cls, conninfo: str = "", **given: Any) -> Self:
+                try:
+                    made = await super().connect(conninfo, **given)
+                except (psycopg.Error, OSError) as error:
+                    attempts.failed = error
+                    raise
+                attempts.failed = None
+                return made
+
+        return Noted
 
 
 @contextmanager
@@ -127,11 +168,14 @@ class Pool:
     """
 
     def __init__(self, settings: PostgresUrl) -> None:
+        self._settings = settings
+        self._attempts = _Attempts()
+        kind = self._attempts.connections()
         self._pools: dict[Purpose, _Connections] = {
-            "calls": _pool(settings, "chatfold", settings.pool_size, configure),
-            "heartbeats": _pool(settings, "chatfold-heartbeat", 1, configure, least=0),
+            "calls": _pool(settings, kind, "chatfold", settings.pool_size, configure),
+            "heartbeats": _pool(settings, kind, "chatfold-heartbeat", 1, configure, least=0),
         }
-        self._writers = _pool(settings, "chatfold-writer", 1, _configure_writer)
+        self._writers = _pool(settings, kind, "chatfold-writer", 1, _configure_writer)
         self._line: Line | None = None
 
     async def open(self) -> None:
@@ -153,10 +197,7 @@ class Pool:
             StoreUnavailable: There is none.
         """
         pool = self._pools[purpose]
-        try:
-            connection = await _living(pool)
-        except (PoolTimeout, PoolClosed, psycopg.Error) as error:
-            raise translation(error) from error
+        connection = await self._taken_from(pool)
         try:
             yield connection
         finally:
@@ -172,11 +213,19 @@ class Pool:
             if self._line.is_alive():
                 return self._line
             await self._hang_up()
-        try:
-            self._line = Line(await _living(self._writers))
-        except (PoolTimeout, PoolClosed, psycopg.Error) as error:
-            raise translation(error) from error
+        self._line = Line(await self._taken_from(self._writers))
         return self._line
+
+    async def _taken_from(self, pool: _Connections) -> Connection:
+        try:
+            return await _living(pool)
+        except PoolTimeout as error:
+            failed = self._attempts.failed
+            why = f"{pool.max_size} in use" if failed is None else _without_password(self._settings, failed)
+            place = f"no connection to {self._settings.url} in {pool.timeout:g} s"
+            raise StoreUnavailable(f"{place}: {why}") from (failed or error)
+        except (PoolClosed, psycopg.Error) as error:
+            raise translation(error) from error
 
     async def _hang_up(self) -> None:
         line, self._line = self._line, None
@@ -186,10 +235,16 @@ class Pool:
 
 
 def _pool(
-    settings: PostgresUrl, name: str, size: int, configure: Callable[[Connection], Awaitable[None]], least: int = 1
+    settings: PostgresUrl,
+    kind: type[Connection],
+    name: str,
+    size: int,
+    configure: Callable[[Connection], Awaitable[None]],
+    least: int = 1,
 ) -> _Connections:
     return AsyncConnectionPool(
         settings.conninfo,
+        connection_class=kind,
         kwargs={"autocommit": True, "context": _ADAPTERS, "prepare_threshold": 1, **_arguments(settings)},
         min_size=least,
         max_size=size,

@@ -42,7 +42,7 @@ EXISTS (
 """
 LEVELS: Final = "SELECT oldest, write_level FROM schema_levels"
 RAISE_LEVEL: Final = (
-    "UPDATE schema_levels SET write_level = greatest(write_level, %(level)s::int) RETURNING write_level"
+    "UPDATE schema_levels SET write_level = greatest(write_level, %(level)s::int) RETURNING oldest, write_level"
 )
 LOAD: Final = (
     f"SELECT {_HEADER}, {NOW}, coalesce(w.expires_at > {NOW}, false), c.ready_at "

@@ -13,6 +13,8 @@ import msgspec
 
 from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
+from store.auditing import EventPlace
+from store.columns import BYTES, EVENTS, FLAG, HEADERS, MAYBE_NUMBER, MAYBE_TEXT, NUMBER, TEXT, check_row
 from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import MalformedRow
 from store.packing import CannotUnpack, pack, unpack
@@ -43,30 +45,31 @@ _SMALL_CONTENT: Final = 256
 _SHORT_FACTS: Final = 512
 """Bytes of facts from which the packed form is not remembered: what is longer hardly comes again."""
 
-_TEXT: Final[frozenset[type]] = frozenset({str})
-_NUMBER: Final[frozenset[type]] = frozenset({int})
-_BYTES: Final[frozenset[type]] = frozenset({bytes})
-_FLAG: Final[frozenset[type]] = frozenset({bool, int})
-_MAYBE_TEXT: Final[frozenset[type]] = frozenset({str, type(None)})
-_MAYBE_NUMBER: Final[frozenset[type]] = frozenset({int, type(None)})
-
 _HEADER_TYPES: Final = (
-    _TEXT, _TEXT, _TEXT, _TEXT, _FLAG, _FLAG, _NUMBER, _NUMBER, _NUMBER,
-    _NUMBER, _NUMBER, _MAYBE_TEXT, _MAYBE_NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES, _MAYBE_TEXT, _TEXT,
-    _MAYBE_TEXT, _FLAG, _FLAG, _NUMBER, _NUMBER, _MAYBE_NUMBER,
+    TEXT, TEXT, TEXT, TEXT, FLAG, FLAG, NUMBER, NUMBER, NUMBER,
+    NUMBER, NUMBER, MAYBE_TEXT, MAYBE_NUMBER, NUMBER, NUMBER, BYTES, BYTES, MAYBE_TEXT, TEXT,
+    MAYBE_TEXT, FLAG, FLAG, NUMBER, NUMBER, MAYBE_NUMBER,
 )  # fmt: skip
 """What each of ``HEADER_COLUMNS`` holds."""
 
 _EVENT_TYPES: Final = (
-    _NUMBER, _TEXT, _NUMBER, _NUMBER, _TEXT, _MAYBE_TEXT, _TEXT, _TEXT, _TEXT,
-    _NUMBER, _BYTES, _BYTES, _BYTES,
+    NUMBER, TEXT, NUMBER, NUMBER, TEXT, MAYBE_TEXT, TEXT, TEXT, TEXT,
+    NUMBER, BYTES, BYTES, BYTES,
 )  # fmt: skip
 """What each of ``EVENT_COLUMNS`` holds."""
 
-_SEGMENT_TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _BYTES, _BYTES)
+_SEGMENT_COLUMNS: Final = (
+    "chat", "first_version", "last_version", "start", "count", "schema_number", "digest", "data"
+)  # fmt: skip
+_SEGMENT_TYPES: Final = (TEXT, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, BYTES, BYTES)
 """What the fields of a segment hold."""
 
+_PARTIAL_COLUMNS: Final = ("chat", "epoch", "history_version", "attempt", "n", "data")
+_PARTIAL_TYPES: Final = (TEXT, NUMBER, NUMBER, NUMBER, NUMBER, BYTES)
+"""What the fields of a chunk hold."""
+
 _EVENT_SHAPES: Final = frozenset(product(*_EVENT_TYPES))
+_HEADER_SHAPES: Final = frozenset(product(*_HEADER_TYPES))
 """The same as whole rows, so that one look tells whether a row is right."""
 
 
@@ -108,13 +111,12 @@ def header_of(row: Sequence[Any]) -> Header:
     Raises:
         MalformedRow: A value is of another type than was written (SQLite lets everything into a column).
     """
-    for column, types, value in zip(HEADER_COLUMNS, _HEADER_TYPES, row, strict=False):
-        if type(value) not in types:
-            raise MalformedRow(str(row[0]), None, _wrong(column, types, value))
+    if tuple(map(type, row[: len(HEADER_COLUMNS)])) not in _HEADER_SHAPES:
+        check_row(HEADERS, HEADER_COLUMNS, _HEADER_TYPES, row, chat=row[0])
     try:
         control = unpack(row[15])
     except CannotUnpack as error:
-        raise MalformedRow(row[0], None, f"column control: {error}") from None
+        raise MalformedRow(row[0], None, f"column control: {error}", table=HEADERS, column="control") from None
     return Header(
         chat=row[0],
         owner=row[1],
@@ -181,14 +183,11 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
         MalformedRow: A value is of another type than was written (SQLite lets everything into a column).
     """
     if tuple(map(type, row)) not in _EVENT_SHAPES:
-        for column, types, value in zip(EVENT_COLUMNS, _EVENT_TYPES, row, strict=True):
-            if type(value) not in types:
-                version = row[0] if type(row[0]) is int else None
-                raise MalformedRow(chat, version, _wrong(column, types, value))
+        check_row(EVENTS, EVENT_COLUMNS, _EVENT_TYPES, row, chat=chat, version=row[0])
     try:
         facts, content = unpack(row[10]), unpack(row[12])
     except CannotUnpack as error:
-        raise MalformedRow(chat, row[0], f"column facts or content: {error}") from None
+        raise MalformedRow(chat, row[0], f"column facts or content: {error}", table=EVENTS) from None
     return StoredEvent(
         envelope=Envelope(
             version=row[0],
@@ -207,6 +206,16 @@ def event_of(chat: str, row: Sequence[Any]) -> StoredEvent:
     )
 
 
+def event_place(chat: str, row: Sequence[Any]) -> EventPlace:
+    """Return where the event of a row stands: version, tx, position, command_index.
+
+    Raises:
+        MalformedRow: A value is of another type than was written.
+    """
+    check_row(EVENTS, ("version", "tx", "position", "command_index"), (NUMBER,) * 4, row, chat=chat, version=row[0])
+    return EventPlace(row[0], row[1], row[2], begins=row[3] == 0)
+
+
 @lru_cache(maxsize=1024)
 def _actor(kind: str, actor: str | None) -> Actor:
     return Actor(kind=cast(ActorKind, LONG_KIND.get(kind, kind)), id=actor)
@@ -218,8 +227,13 @@ def content_value(content: bytes) -> bytes:
 
 
 def partial_of(row: Sequence[Any]) -> PartialChunk:
-    """Return the chunk of a row: chat, epoch, history_version, attempt, n, data."""
-    return PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=bytes(row[5]))
+    """Return the chunk of a row: chat, epoch, history_version, attempt, n, data.
+
+    Raises:
+        MalformedRow: A value is of another type than was written.
+    """
+    check_row("chat_partials", _PARTIAL_COLUMNS, _PARTIAL_TYPES, row, chat=row[0])
+    return PartialChunk(chat=row[0], epoch=row[1], history_version=row[2], attempt=row[3], n=row[4], data=row[5])
 
 
 def note_bytes(note: WorkerNote | RefusalNote | None) -> bytes | None:
@@ -256,10 +270,7 @@ def segment_of(row: Sequence[Any]) -> Segment:
     Raises:
         MalformedRow: A value is of another type than was written.
     """
-    for column, types, value in zip(Segment.__struct_fields__, _SEGMENT_TYPES, row, strict=True):
-        if type(value) not in types:
-            version = row[2] if type(row[2]) is int else None
-            raise MalformedRow(str(row[0]), version, f"a segment: {_wrong(column, types, value)}")
+    check_row("segments", _SEGMENT_COLUMNS, _SEGMENT_TYPES, row, chat=row[0], version=row[2])
     return Segment(
         chat=row[0],
         first_version=row[1],
@@ -285,13 +296,8 @@ def _labels(chat: str, text: str) -> dict[str, str]:
     try:
         labels = msgspec.json.decode(text, type=dict[str, str])
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise MalformedRow(chat, None, f"labels: {error}") from None
+        raise MalformedRow(chat, None, f"labels: {error}", table=HEADERS, column="labels") from None
     return {unescaped(key): unescaped(value) for key, value in labels.items()}
-
-
-def _wrong(column: str, types: frozenset[type], value: object) -> str:
-    wanted = " or ".join(sorted(each.__name__ for each in types))
-    return f"column {column} holds {type(value).__name__}, not {wanted}"
 
 
 def escaped(text: str) -> str:

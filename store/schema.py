@@ -9,10 +9,12 @@ second: new forms of events are written only once the database's write level was
 older release has gone; chats written before keep the level that they have.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from events.levels import FIRST, RECONCILE
-from store.errors import SchemaOutdated, SchemaTooNew
+from store.columns import NUMBER, TEXT, check_row
+from store.errors import MalformedRow, SchemaOutdated, SchemaTooNew
 
 VERSION_TABLE: Final = "chatfold_version"
 """Where Alembic keeps the revision. Not its default name: an application in the same database may use Alembic too."""
@@ -29,6 +31,22 @@ READER_LEVEL: Final = RECONCILE
 
 A new database is written at the level of the release that set it up.
 """
+
+
+LEVELS: Final = "schema_levels"
+"""The table with the database's write level, in one row."""
+
+
+def levels_of(row: Sequence[Any] | None) -> tuple[str, int]:
+    """Return the oldest revision and the write level that the row of ``LEVELS`` says.
+
+    Raises:
+        MalformedRow: They are no text and no number, or the row is gone.
+    """
+    if row is None:
+        raise MalformedRow(None, None, "its row is gone", table=LEVELS)
+    check_row(LEVELS, ("oldest", "write_level"), (TEXT, NUMBER), row)
+    return row[0], row[1]
 
 
 def level_of_new_chat(write_level: int, needed: int = FIRST) -> int:

@@ -19,6 +19,7 @@ from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store import sqlite_sql as sql
 from store import sqlite_writes as writes
+from store.auditing import EventPlace
 from store.clock import Clock, wall_clock
 from store.contract import (
     FEED_START,
@@ -40,15 +41,17 @@ from store.contract import (
     Segment,
     WorkerNote,
 )
+from store.errors import StoreUnavailable
 from store.failpoints import reach
 from store.feed import follow
 from store.lifecycle import Reentrant, not_open
+from store.listing import name_damaged
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of
 from store.schema import READER_LEVEL
 from store.sqlite_due import find_due
-from store.sqlite_feed import feed_end, read_feed
+from store.sqlite_feed import feed_end, read_feed, read_places
 from store.sqlite_file import Place, open_for_reading, open_for_writing
 from store.sqlite_hints import Poller
 from store.sqlite_lane import ReadLane, WriteLane
@@ -163,7 +166,12 @@ class SqliteStore(Reentrant):
 
     async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
         """See :meth:`store.contract.Store.list_chats`."""
-        return await self._reader.run(sql.list_chats, query)
+        try:
+            return await self._reader.run(sql.list_chats, query)
+        except StoreUnavailable:
+            if query.labels:  # what a header holds in their place may be no JSON
+                await name_damaged(self, query)
+            raise
 
     async def list_ids(self, *, after: ChatId | None = None, limit: int = 1000) -> Sequence[ChatId]:
         """See :meth:`store.contract.Store.list_ids`."""
@@ -261,6 +269,18 @@ class SqliteStore(Reentrant):
         """See :meth:`store.contract.Store.rebuild_header`."""
         hint = hint_of(header, self._clock())
         return await self._writer.write(lambda connection: writes.rebuild_header(connection, header), hint=hint)
+
+    async def read_places(self, chat: ChatId, *, after: int = 0, limit: int) -> Sequence[EventPlace]:
+        """See :meth:`store.auditing.Auditable.read_places`."""
+        return await self._reader.run(read_places, chat, after, limit)
+
+    async def read_uses(self, chat: ChatId) -> frozenset[str]:
+        """See :meth:`store.auditing.Auditable.read_uses`."""
+        return await self._reader.run(sql.read_uses, chat)
+
+    async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
+        """See :meth:`store.auditing.Auditable.rebuild_uses`."""
+        return await self._writer.write(lambda connection: writes.rebuild_uses(connection, chat, version, digests))
 
     async def collect_blobs(self) -> int:
         """See :meth:`store.contract.Store.collect_blobs`."""

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from msgspec.json import encode
 
+from store.columns import EVENTS, HEADERS, NUMBER, check_row
 from store.contract import Append, Appended, AppendResult, Conflict, DuplicateCommand
 from store.rows import WRITTEN_HEADER_COLUMNS, content_value, event_row, header_row
 from store.rules import new_commands
 from store.sqlite_feed import last_position
-from store.sqlite_sql import FIND_START
+from store.sqlite_sql import FIND_START, STARTS, STARTS_HOLD
 from store.sqlite_writes import (
     DROP_PARTIALS,
     DROP_SEGMENTS,
@@ -84,6 +85,7 @@ class Batch:
         else:
             version = stands[1]
         if version != append.expected_version:
+            check_row(HEADERS, ("version",), (NUMBER,), (version,), chat=chat)
             return (None if self._careful else self._duplicate(append)) or Conflict(version)
         self._chats.add(chat)
         self._take(append, stands)
@@ -93,6 +95,8 @@ class Batch:
         execute = self._connection.execute
         starts = [execute(FIND_START, (append.chat, name)).fetchone() for name in new_commands(append.events)]
         known = [start for start in starts if start is not None]
+        for start in known:
+            check_row(EVENTS, STARTS, STARTS_HOLD, start, chat=append.chat, version=start[0])
         return DuplicateCommand(*min(known)) if known else None
 
     def _take(self, append: Append, stands: Sequence[Any] | None) -> None:

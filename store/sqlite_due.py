@@ -9,10 +9,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
+from store.columns import HEADERS
 from store.contract import DueChat
 from store.due import OWNERS, Candidate, in_turn, window
+from store.sqlite_sql import LIVES, readable
 
-_WANTED: Final = """ready_at IS NOT NULL AND reader_level <= :level
+# Rows whose names are no texts are passed by: verifying tells of them, and the others want their workers.
+_WANTED: Final = """ready_at IS NOT NULL AND typeof(chat) = 'text' AND typeof(owner) = 'text' AND reader_level <= :level
 AND agent IN (SELECT value FROM json_each(:agents)) AND chat NOT IN (SELECT value FROM json_each(:exclude))"""
 
 LOST: Final = f"""
@@ -23,19 +26,20 @@ WITH RECURSIVE holders (holder) AS (
   FROM holders h WHERE h.holder IS NOT NULL
 ), dead AS (
   SELECT holder FROM holders h WHERE holder IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker = h.holder AND w.expires_at > :now)
+  AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker = h.holder AND {LIVES})
 )
-SELECT NOT interrupting, ready_at, chat, CASE WHEN interrupting THEN 'interruption' ELSE 'takeover' END, owner
+SELECT NOT interrupting, CAST(ready_at AS INTEGER), chat,
+  CASE WHEN interrupting THEN 'interruption' ELSE 'takeover' END, owner
 FROM dead d CROSS JOIN chats c ON c.holder = d.holder WHERE +status = 'running' AND {_WANTED}
 """
 """Chats of dead holders: no more than their workers had room for."""
 
 PENDING: Final = f"""
-SELECT 1, ready_at, chat, 'pending', owner FROM chats
+SELECT 1, CAST(ready_at AS INTEGER), chat, 'pending', owner FROM chats
 WHERE status = 'pending' AND (due_at IS NULL OR ready_at <= :now) AND {_WANTED} ORDER BY ready_at, chat LIMIT :window
 """
 EXPIRED: Final = f"""
-SELECT 1, ready_at, chat, 'expired', owner FROM chats
+SELECT 1, CAST(ready_at AS INTEGER), chat, 'expired', owner FROM chats
 WHERE status = 'requires_action' AND ready_at <= :now AND {_WANTED} ORDER BY ready_at, chat LIMIT :window
 """
 FIRSTS: Final = f"""
@@ -45,7 +49,7 @@ WITH RECURSIVE owners (owner, n) AS (
   SELECT (SELECT min(c.owner) FROM chats c WHERE c.status = 'pending' AND c.ready_at IS NOT NULL AND c.owner > o.owner),
   n + 1 FROM owners o WHERE o.owner IS NOT NULL AND n < :owners
 )
-SELECT 1, c.ready_at, c.chat, 'pending', c.owner FROM owners o CROSS JOIN chats c ON c.chat = (
+SELECT 1, CAST(c.ready_at AS INTEGER), c.chat, 'pending', c.owner FROM owners o CROSS JOIN chats c ON c.chat = (
   SELECT chat FROM chats
   WHERE status = 'pending' AND owner = o.owner AND (due_at IS NULL OR ready_at <= :now) AND {_WANTED}
   ORDER BY ready_at, chat LIMIT 1
@@ -69,8 +73,9 @@ def find_due(
         "window": most,
         "owners": OWNERS,
     }
-    pending = connection.execute(PENDING, values).fetchall()
-    found = [*connection.execute(LOST, values), *pending, *connection.execute(EXPIRED, values)]
-    if len(pending) == most:
-        found += connection.execute(FIRSTS, values)
+    with readable(HEADERS):
+        pending = connection.execute(PENDING, values).fetchall()
+        found = [*connection.execute(LOST, values), *pending, *connection.execute(EXPIRED, values)]
+        if len(pending) == most:
+            found += connection.execute(FIRSTS, values)
     return in_turn((Candidate(*row) for row in found), limit)

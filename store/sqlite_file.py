@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from store.errors import StoreUnavailable
-from store.schema import VERSION_TABLE, needs_setup
+from store.schema import LEVELS, VERSION_TABLE, needs_setup
+from store.sqlite_sql import levels
 from store.urls import SqliteUrl
 
 _CHECKPOINT: Final = 4000
@@ -61,8 +62,8 @@ def open_for_writing(settings: SqliteUrl, set_up: Callable[[], None]) -> sqlite3
         row = oldest = None
         if VERSION_TABLE in tables:
             row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if "schema_levels" in tables:
-            (oldest,) = connection.execute("SELECT oldest FROM schema_levels").fetchone()
+        if LEVELS in tables:
+            oldest, _ = levels(connection)
         if needs_setup(settings.url, None if row is None else row[0], empty=not tables, oldest=oldest):
             set_up()
             from store.migrate import migrate  # takes half a second to import, and is needed once in a file's life

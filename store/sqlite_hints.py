@@ -11,7 +11,7 @@ from typing import Final
 
 from store import sqlite_sql as sql
 from store.clock import Clock
-from store.errors import StoreUnavailable
+from store.errors import StoreError
 from store.log import get_logger
 from store.notify import Bus
 from store.sqlite_feed import changed_since, last_position
@@ -74,7 +74,7 @@ class Poller:
                     version = found
                     self._bus.publish(hints)
                 asks, pause, passed = asks - 1, self._pause, 0.0
-            except StoreUnavailable as error:
+            except StoreError as error:
                 pause = min(2 * pause, _BACK_OFF)
                 _log.warning("hints_not_read", error=str(error))
 

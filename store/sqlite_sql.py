@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from events.envelope import StoredEvent
+from store.columns import BYTES, EVENTS, HEADERS, MAYBE_BYTES, NUMBER, TEXT, check_row
 from store.contract import (
     CommandRecord,
     Header,
@@ -35,6 +36,7 @@ from store.rows import (
     worker_note,
 )
 from store.rules import is_misplaced
+from store.schema import LEVELS, levels_of
 
 _HEADER: Final = ", ".join(f"c.{column}" for column in HEADER_COLUMNS)
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
@@ -46,6 +48,10 @@ LOAD: Final = (
 FIND_START: Final = (
     "SELECT version, nullif(fingerprint, x'') FROM chat_events WHERE chat = ? AND command = ? AND command_index = 0"
 )
+STARTS: Final = ("version", "fingerprint")
+STARTS_HOLD: Final = (NUMBER, MAYBE_BYTES)
+"""What ``FIND_START`` reads, and what it holds."""
+
 PARTIALS: Final = """
 SELECT p.chat, c.epoch, p.history_version, p.attempt, p.n, p.data
 FROM chat_partials p CROSS JOIN chats c ON c.chat = p.chat WHERE p.chat = ?
@@ -71,6 +77,9 @@ SELECT chat FROM ids WHERE n > 0 AND chat IS NOT NULL
 UNUSED_BLOBS: Final = """
 SELECT digest FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.digest = b.digest) LIMIT ?
 """
+LIVES: Final = "typeof(worker) = 'text' AND typeof(expires_at) = 'integer' AND expires_at > :now"
+"""Which leases live. One that ends at no time has ended: SQLite takes a text for later than every number."""
+
 FIND_END: Final = (
     "SELECT version FROM chat_events WHERE chat = ? AND version > ? AND command <> ? ORDER BY version LIMIT 1"
 )
@@ -78,7 +87,7 @@ FIND_END: Final = (
 
 def load_header(connection: sqlite3.Connection, chat: str, now: int) -> LoadedHeader | None:
     """Read a header and judge its holder's lease at ``now``."""
-    with _readable(chat):
+    with readable(HEADERS, chat):
         row = connection.execute(LOAD, (chat,)).fetchone()
     if row is None:
         return None
@@ -93,7 +102,7 @@ def read_events(
     """Read a range of events."""
     columns = _EVENT if content else _EVENT.removesuffix("content") + "x'' AS content"
     bounds = (after, 2**63 - 1 if upto is None else upto, -1 if limit is None else max(limit, 0))
-    with _readable(chat, after + 1 if limit == 1 else None):
+    with readable(EVENTS, chat, after + 1 if limit == 1 else None):
         rows = connection.execute(
             f"SELECT {columns} FROM chat_events WHERE chat = ? AND version > ? AND version <= ? "
             "ORDER BY version LIMIT ?",
@@ -103,8 +112,8 @@ def read_events(
 
 
 @contextmanager
-def _readable(chat: str, version: int | None = None) -> Iterator[None]:
-    """Name the chat whose row holds a text that is none.
+def readable(table: str, chat: str | None = None, version: int | None = None) -> Iterator[None]:
+    """Name the table, and the chat where it is known, whose row holds a text that is none.
 
     Raises:
         MalformedRow: The driver cannot read a text.
@@ -112,22 +121,30 @@ def _readable(chat: str, version: int | None = None) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "decode to UTF-8" not in str(error):
+        if not is_no_text(error):
             raise
-        raise MalformedRow(chat, version, str(error)) from error
+        raise MalformedRow(chat, version, str(error), table=table) from error
+
+
+def is_no_text(error: sqlite3.Error) -> bool:
+    """Whether the driver says that what SQLite holds as a text is none."""
+    return "decode to UTF-8" in str(error)
 
 
 def find_command(connection: sqlite3.Connection, chat: str, command: str) -> CommandRecord | None:
     """Find the first and last version of a command."""
-    start = connection.execute(FIND_START, (chat, command)).fetchone()
+    with readable(EVENTS, chat):
+        start = connection.execute(FIND_START, (chat, command)).fetchone()
     if start is None:
         return None
+    check_row(EVENTS, STARTS, STARTS_HOLD, start, chat=chat, version=start[0])
     first, fingerprint = start
-    next_command = connection.execute(FIND_END, (chat, first, command)).fetchone()
-    if next_command is not None:
-        return CommandRecord(first, next_command[0] - 1, fingerprint)
-    last = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (chat,)).fetchone()[0]
-    return CommandRecord(first, last, fingerprint)
+    found = connection.execute(FIND_END, (chat, first, command)).fetchone()
+    behind = found is not None
+    if found is None:
+        found = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (chat,)).fetchone()
+    check_row(EVENTS, ("version",), (NUMBER,), found, chat=chat)
+    return CommandRecord(first, found[0] - behind, fingerprint)
 
 
 def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]:
@@ -149,16 +166,16 @@ def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]
     if query.before is not None:
         conditions.append("listed_at <= ? AND (listed_at < ? OR chat > ?)")
         values += (query.before[0], query.before[0], query.before[1])
-    rows = connection.execute(
-        f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY listed_at DESC, chat LIMIT ?",
-        (*values, max(query.limit, 0)),
-    )
-    return [header_of(row) for row in rows.fetchall()]
+    statement = f"SELECT {_HEADER} FROM chats c WHERE {' AND '.join(conditions)} ORDER BY listed_at DESC, chat LIMIT ?"
+    with readable(HEADERS):
+        rows = connection.execute(statement, (*values, max(query.limit, 0))).fetchall()
+    return [header_of(row) for row in rows]
 
 
 def list_ids(connection: sqlite3.Connection, after: str | None, limit: int) -> list[Any]:
     """Read ids in their order."""
-    return [row[0] for row in connection.execute(LIST_IDS, {"after": after or "", "limit": limit})]
+    with readable(HEADERS):
+        return [row[0] for row in connection.execute(LIST_IDS, {"after": after or "", "limit": limit})]
 
 
 def get_blobs(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[str, bytes]:
@@ -169,30 +186,48 @@ def get_blobs(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[st
 
 def tombstone(connection: sqlite3.Connection, chat: str) -> bytes | None:
     """Read the last digest of a deleted chat."""
-    row = connection.execute("SELECT digest FROM tombstones WHERE chat = ?", (chat,)).fetchone()
-    return None if row is None else bytes(row[0])
+    with readable("tombstones", chat):
+        row = connection.execute("SELECT digest FROM tombstones WHERE chat = ?", (chat,)).fetchone()
+    if row is None:
+        return None
+    check_row("tombstones", ("digest",), (BYTES,), row, chat=chat)
+    return bytes(row[0])
 
 
 def held_by(connection: sqlite3.Connection, worker: str) -> list[Any]:
-    """Read the chats that name a holder."""
-    statement = "SELECT chat FROM chats WHERE holder = ? AND ready_at IS NOT NULL ORDER BY chat"
+    """Read the chats that name a holder; one whose id is no text is nobody's to run."""
+    statement = (
+        "SELECT chat FROM chats WHERE holder = ? AND ready_at IS NOT NULL AND typeof(chat) = 'text' ORDER BY chat"
+    )
     return [row[0] for row in connection.execute(statement, (worker,))]
 
 
 def write_level(connection: sqlite3.Connection) -> int:
     """Read the level at which chats are written."""
-    return int(connection.execute("SELECT write_level FROM schema_levels").fetchone()[0])
+    return levels(connection)[1]
+
+
+def levels(connection: sqlite3.Connection) -> tuple[str, int]:
+    """Read the oldest revision whose release can work with this schema, and the write level."""
+    with readable(LEVELS):
+        row = connection.execute("SELECT oldest, write_level FROM schema_levels").fetchone()
+    return levels_of(row)
 
 
 def list_workers(connection: sqlite3.Connection) -> list[LivingWorker]:
     """Read the leases that are kept."""
-    rows = connection.execute("SELECT worker, CAST(expires_at AS INTEGER), note FROM workers ORDER BY worker")
+    with readable("workers"):
+        rows = connection.execute(
+            "SELECT worker, CAST(expires_at AS INTEGER), CAST(note AS BLOB) FROM workers ORDER BY worker"
+        ).fetchall()
+    for row in rows:
+        check_row("workers", ("worker",), (TEXT,), row)
     return [LivingWorker(worker=row[0], expires_at=row[1], note=worker_note(row[2])) for row in rows]
 
 
 def last_refusal(connection: sqlite3.Connection, chat: str) -> RefusalNote | None:
     """Read the last refusal that was noted."""
-    row = connection.execute("SELECT data FROM refusals WHERE chat = ?", (chat,)).fetchone()
+    row = connection.execute("SELECT CAST(data AS BLOB) FROM refusals WHERE chat = ?", (chat,)).fetchone()
     return None if row is None else refusal_note(row[0])
 
 
@@ -203,22 +238,35 @@ def data_version(connection: sqlite3.Connection) -> int:
 
 def peers(connection: sqlite3.Connection, now: int) -> tuple[Any, ...]:
     """Read who is alive at ``now``."""
-    rows = connection.execute("SELECT worker FROM workers WHERE expires_at > ? ORDER BY worker", (now,))
+    rows = connection.execute(f"SELECT worker FROM workers WHERE {LIVES} ORDER BY worker", {"now": now})
     return tuple(row[0] for row in rows)
 
 
 def read_partials(connection: sqlite3.Connection, chat: str) -> list[PartialChunk]:
     """Read what is kept of answers under way."""
-    return [partial_of(row) for row in connection.execute(PARTIALS, (chat,))]
+    with readable("chat_partials", chat):
+        rows = connection.execute(PARTIALS, (chat,)).fetchall()
+    return [partial_of(row) for row in rows]
 
 
 def read_segments(connection: sqlite3.Connection, chat: str, *, data: bool) -> list[Segment]:
     """Read the segments of a chat by their last version."""
     # All at once: a row that cannot be read must not leave the statement open, and this connection in the past.
-    rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,)).fetchall()
+    with readable("segments", chat):
+        rows = connection.execute(SEGMENTS if data else SEGMENTS.replace(", data", ", x''"), (chat,)).fetchall()
     return [segment_of(row) for row in rows]
 
 
 def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:
     """Read digests of blobs that no chat uses."""
-    return [row[0] for row in connection.execute(UNUSED_BLOBS, (limit,))]
+    with readable("blobs"):
+        return [row[0] for row in connection.execute(UNUSED_BLOBS, (limit,))]
+
+
+def read_uses(connection: sqlite3.Connection, chat: str) -> frozenset[str]:
+    """Read digests of the blobs that a chat is said to use."""
+    with readable("blob_uses", chat):
+        rows = connection.execute("SELECT digest FROM blob_uses WHERE chat = ?", (chat,)).fetchall()
+    for row in rows:
+        check_row("blob_uses", ("digest",), (TEXT,), row, chat=chat)
+    return frozenset(row[0] for row in rows)

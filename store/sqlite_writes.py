@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Final
 
 from events.ids import ChatId
+from store.columns import BYTES, HEADERS, NUMBER, check_row
 from store.contract import Header, Heartbeat, PartialChunk, RefusalNote, Segment, WorkerNote
 from store.errors import OutcomeUnknown
 from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, header_row, note_bytes
 from store.rules import ERASES
 from store.sqlite_feed import last_position
-from store.sqlite_sql import peers, write_level
+from store.sqlite_sql import LIVES, peers, readable, write_level
 
 INSERT_HEADER: Final = (
     f"INSERT INTO chats ({', '.join(WRITTEN_HEADER_COLUMNS)}) VALUES ({', '.join('?' * len(WRITTEN_HEADER_COLUMNS))})"
@@ -29,12 +30,13 @@ INSERT_EVENT: Final = (
 )
 INSERT_BLOB: Final = "INSERT INTO blobs (digest, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
 INSERT_USE: Final = "INSERT INTO blob_uses (chat, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
+USE_KEPT: Final = "INSERT INTO blob_uses (chat, digest) SELECT ?, digest FROM blobs WHERE digest = ?"
 USES: Final = "SELECT digest FROM blob_uses WHERE chat = ?"
 DROP_USE: Final = "DELETE FROM blob_uses WHERE chat = ? AND digest = ?"
 DROP_UNUSED: Final = "DELETE FROM blobs WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE digest = ?)"
 ERASE: Final = "UPDATE chat_events SET content = ? WHERE chat = ? AND version = ?"
 LAST_VERSION: Final = "SELECT version FROM chats WHERE chat = ?"
-RENEW: Final = "UPDATE workers SET expires_at = ? WHERE worker = ? AND expires_at > ?"
+RENEW: Final = f"UPDATE workers SET expires_at = :until WHERE worker = :worker AND {LIVES}"
 START: Final = "INSERT INTO workers (worker, expires_at, note) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 DROP_OLD_LEASES: Final = "DELETE FROM workers WHERE expires_at < ?"
 EXPIRE: Final = "UPDATE workers SET expires_at = min(expires_at, ?) WHERE worker = ?"
@@ -92,17 +94,25 @@ def release(connection: sqlite3.Connection, chat: str, digests: Iterable[str]) -
 
 def version_of(connection: sqlite3.Connection, chat: str, *, creates: bool) -> int:
     """Read the version of a chat, 0 without one; who creates is told that of a deleted chat too."""
+    table = HEADERS
     row = connection.execute(LAST_VERSION, (chat,)).fetchone()
     if row is None and creates:
+        table = "tombstones"
         row = connection.execute("SELECT version FROM tombstones WHERE chat = ?", (chat,)).fetchone()
-    return 0 if row is None else int(row[0])
+    if row is None:
+        return 0
+    check_row(table, ("version",), (NUMBER,), row, chat=chat)
+    return int(row[0])
 
 
 def delete(connection: sqlite3.Connection, chat: str, expected_version: int, now: int) -> bool:
     """Delete a chat's rows and leave a tombstone."""
-    row = connection.execute("SELECT digest FROM chats WHERE chat = ? AND version = ?", (chat, expected_version))
-    if (header := row.fetchone()) is None:
+    with readable(HEADERS, chat):
+        row = connection.execute("SELECT digest FROM chats WHERE chat = ? AND version = ?", (chat, expected_version))
+        header = row.fetchone()
+    if header is None:
         return False
+    check_row(HEADERS, ("digest",), (BYTES,), header, chat=chat)
     position = last_position(connection) + 1
     release(connection, chat, [digest for (digest,) in connection.execute(USES, (chat,)).fetchall()])
     for table in ("chats", "chat_events", "segments", "chat_partials", "refusals"):
@@ -115,8 +125,8 @@ def heartbeat(
     connection: sqlite3.Connection, worker: str, lease_us: int, now: int, *, start: bool, note: WorkerNote | None
 ) -> tuple[Heartbeat, int]:
     """Renew a lease; also return when the lease that was renewed would have expired."""
-    row = connection.execute("SELECT expires_at FROM workers WHERE worker = ?", (worker,)).fetchone()
-    renewed = connection.execute(RENEW, (now + lease_us, worker, now)).rowcount == 1
+    row = connection.execute("SELECT CAST(expires_at AS INTEGER) FROM workers WHERE worker = ?", (worker,)).fetchone()
+    renewed = connection.execute(RENEW, {"until": now + lease_us, "worker": worker, "now": now}).rowcount == 1
     if start:
         renewed |= connection.execute(START, (worker, now + lease_us, note_bytes(note))).rowcount == 1
         connection.execute(DROP_OLD_LEASES, (now - _WEEK,))
@@ -176,6 +186,16 @@ def rebuild_header(connection: sqlite3.Connection, header: Header) -> bool:
         return False
     if connection.execute(UPDATE_HEADER, (*header_row(header), header.chat)).rowcount == 0:
         connection.execute(INSERT_HEADER, header_row(header))
+    return True
+
+
+def rebuild_uses(connection: sqlite3.Connection, chat: str, version: int, digests: Iterable[str]) -> bool:
+    """Have a chat use what it is to use, if its log ends at ``version``."""
+    (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (chat,)).fetchone()
+    if last != version:
+        return False
+    connection.execute("DELETE FROM blob_uses WHERE chat = ?", (chat,))
+    connection.executemany(USE_KEPT, [(chat, digest) for digest in digests])
     return True
 
 

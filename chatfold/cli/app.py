@@ -250,6 +250,8 @@ def list_chats(
 def show(source: Source, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
     """Show a chat as it is now: its state and its messages.
 
+    A log that was altered is shown under a warning that names the version. Exit code 1: it was.
+
     \b
     Examples:
       chatfold show CHAT
@@ -273,7 +275,8 @@ def replay(
 ) -> None:
     """Show what happened: version, time, event, from -> to, decision rule and action.
 
-    Statuses come with the execution state (P0 P1 R0 R1 I0 I1 A0 A1 W E0 E1 X...). Times are UTC.
+    Statuses come with the execution state (P0 P1 R0 R1 I0 I1 A0 A1 W E0 E1 X...). Times are UTC. A log that was
+    altered is shown under a warning that names the version. Exit code 1: it was.
 
     \b
     Examples:
@@ -321,7 +324,8 @@ def verify(
     """Check that a log is as it was written and says nothing that was not allowed.
 
     Digests, the fold, invariants, the audit of every step; of a stored chat also that its header is what its log
-    folds to. Exit code 1: something was found.
+    folds to, and that its segments, its uses of large contents and its places in the feed fit it. Exit code 1:
+    something was found.
 
     \b
     Examples:
@@ -343,7 +347,7 @@ def repair(
     json: Json = False,
     log_level: LogLevel = None,
 ) -> None:
-    """Make a chat's header and segments anew from its log, where they are not what the log says.
+    """Make anew what a chat's log says otherwise: its header, its segments, its notes of large contents in use.
 
     The log itself is never changed: one that was altered is refused, and the version is named. Exit code 1: something
     could not be mended.
@@ -442,6 +446,8 @@ def graph(
     log_level: LogLevel = None,
 ) -> None:
     """Draw the state machine, or the way that one chat took through it.
+
+    A log that was altered is drawn under a warning that names the version. Exit code 1: it was.
 
     \b
     Examples:

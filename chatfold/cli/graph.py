@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from chatfold.cli.output import Out
 from chatfold.cli.shapes import GraphText
-from chatfold.cli.sources import read_source
-from chatstate.diagram import Over, dot, machine_edges, mermaid, path_edges
+from chatfold.cli.sources import opened
+from chatstate.diagram import Edges, Over, dot, machine_edges, mermaid, path_edges
 
 
 def run_graph(
@@ -23,12 +21,18 @@ def run_graph(
         json: As a line of JSON.
         db: Which store.
         log_level: What is logged.
+
+    Raises:
+        typer.Exit: With 1, where the log is not as it was written.
     """
     if source is None:
-        edges = machine_edges(over)
-    else:
-        log = asyncio.run(read_source(source, db, log_level))
-        edges = path_edges(log.recorded(), over)
+        _draw(out, machine_edges(over), as_dot=as_dot, json=json)
+        return
+    with opened(out, source, db, log_level) as log:
+        _draw(out, path_edges(log.recorded(), over), as_dot=as_dot, json=json)
+
+
+def _draw(out: Out, edges: Edges, *, as_dot: bool, json: bool) -> None:
     text = dot(edges) if as_dot else mermaid(edges)
     if json:
         out.data.json(GraphText(format="dot" if as_dot else "mermaid", text=text))

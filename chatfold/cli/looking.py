@@ -12,7 +12,7 @@ from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Channel, Out, one_line, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import ChatLine, StateLine
-from chatfold.cli.sources import read_source
+from chatfold.cli.sources import opened
 from chatfold.cli.timeline import print_timeline, said_of, text_of, time_of, timeline
 from chatstate.classify import classify
 from events.content import Content
@@ -101,14 +101,18 @@ def _listed(header: Header) -> str:
 
 
 def run_replay(out: Out, source: str, *, json: bool, db: str | None, log_level: str | None) -> None:
-    """Print a timeline; see the command."""
-    log = asyncio.run(read_source(source, db, log_level))
-    lines = timeline(log.recorded())
-    if json:
-        for line in lines:
-            out.data.json(line)
-    else:
-        print_timeline(out.data, lines)
+    """Print a timeline; see the command.
+
+    Raises:
+        typer.Exit: With 1, where the log is not as it was written.
+    """
+    with opened(out, source, db, log_level) as log:
+        lines = timeline(log.recorded())
+        if json:
+            for line in lines:
+                out.data.json(line)
+        else:
+            print_timeline(out.data, lines)
 
 
 def run_state(out: Out, source: str, *, at: int | None, json: bool, db: str | None, log_level: str | None) -> None:
@@ -116,16 +120,17 @@ def run_state(out: Out, source: str, *, at: int | None, json: bool, db: str | No
 
     Raises:
         UsageProblem: The log has no such version.
+        typer.Exit: With 1, where the log is not as it was written.
     """
-    log = asyncio.run(read_source(source, db, log_level))
-    if at is not None and at > len(log.events):
-        raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
-    version = len(log.events) if at is None else at
-    state = state_at(log.recorded(), version)
-    if json:
-        out.data.json(state_line(log.chat, state))
-    else:
-        print_state(out.data, log.chat, len(log.events), state)
+    with opened(out, source, db, log_level) as log:
+        if at is not None and at > len(log.events):
+            raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
+        version = len(log.events) if at is None else at
+        state = state_at(log.recorded(), version)
+        if json:
+            out.data.json(state_line(log.chat, state))
+        else:
+            print_state(out.data, log.chat, len(log.events), state)
 
 
 def state_line(chat: str, state: ChatState) -> StateLine:

@@ -112,3 +112,7 @@ class Out:
     def note(self, text: str) -> None:
         """Say something on the way."""
         self.talk.put(text, style="dim", end="\n")
+
+    def warn(self, text: str) -> None:
+        """Say what is wrong with what is shown."""
+        self.talk.put(printable(text), style="bold red", end="\n")

@@ -79,6 +79,8 @@ def _said(done: Repaired) -> str:
     parts = [f"header rewritten ({', '.join(done.header)})"] if done.header else []
     if done.dropped or done.built:
         parts.append(f"segments: {done.dropped} dropped, {done.built} built")
+    if done.uses:
+        parts.append(f"large contents: {done.uses} notes of their use made right")
     if done.unreadable is not None and done.foreign:
         parts.append("it is foreign now, since its old header could not be read: adopt it if it runs nowhere else")
     return "; ".join(parts)
@@ -93,6 +95,7 @@ def _shape(done: Repaired | RepairRefused) -> RepairedLine:
         header=done.header,
         dropped=done.dropped,
         built=done.built,
+        uses=done.uses,
         foreign=done.foreign,
         left=tuple(msgspec.to_builtins(finding) for finding in done.left),
     )

@@ -187,7 +187,7 @@ class Problem(Shape, frozen=True, kw_only=True, tag="problem"):
     Attributes:
         chat: The chat's id, or the file.
         version: The event that is wrong or made it so; ``null`` for the header.
-        check: ``form``, ``digest``, ``audit``, ``header``, ``segment`` or ``blob``.
+        check: ``form``, ``digest``, ``audit``, ``header``, ``segment``, ``blob``, ``feed`` or ``use``.
         problem: What is wrong.
     """
 
@@ -222,6 +222,7 @@ class RepairedLine(Shape, frozen=True, kw_only=True, tag="repaired"):
         header: Columns of the header that were rewritten.
         dropped: Segments that were dropped.
         built: Segments that were built.
+        uses: Notes of which large contents it uses that were added or taken away.
         foreign: Whether the chat is foreign now.
         refused: Why nothing was changed; ``null`` where it could be repaired.
         left: Problems that repairing does not mend: ``version``, ``check``, ``problem``.
@@ -232,6 +233,7 @@ class RepairedLine(Shape, frozen=True, kw_only=True, tag="repaired"):
     header: tuple[str, ...] = ()
     dropped: int = 0
     built: int = 0
+    uses: int = 0
     foreign: bool = False
     refused: str | None = None
     left: tuple[Any, ...] = ()

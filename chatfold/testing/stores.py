@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
+from store.auditing import EventPlace
 from store.contract import (
     FEED_START,
     Append,
@@ -64,8 +65,11 @@ CallName: TypeAlias = Literal[
     "read_events",
     "read_feed",
     "read_partials",
+    "read_places",
     "read_segments",
+    "read_uses",
     "rebuild_header",
+    "rebuild_uses",
     "subscribe",
     "tombstone",
     "write_partials",
@@ -278,6 +282,27 @@ class WrappedStore:
         self.before("rebuild_header", header.chat)
         result = await self.inner.rebuild_header(header)
         self.after("rebuild_header")
+        return result
+
+    async def read_places(self, chat: ChatId, *, after: int = 0, limit: int) -> Sequence[EventPlace]:
+        """See :meth:`store.auditing.Auditable.read_places`."""
+        self.before("read_places", chat)
+        result = await self.inner.read_places(chat, after=after, limit=limit)
+        self.after("read_places")
+        return result
+
+    async def read_uses(self, chat: ChatId) -> frozenset[str]:
+        """See :meth:`store.auditing.Auditable.read_uses`."""
+        self.before("read_uses", chat)
+        result = await self.inner.read_uses(chat)
+        self.after("read_uses")
+        return result
+
+    async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
+        """See :meth:`store.auditing.Auditable.rebuild_uses`."""
+        self.before("rebuild_uses", chat)
+        result = await self.inner.rebuild_uses(chat, version, digests)
+        self.after("rebuild_uses")
         return result
 
     async def collect_blobs(self) -> int:

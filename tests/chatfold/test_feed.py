@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from chatfold.feed import FeedItem
 from events.errors import InvalidValue
 from events.parts import TextPart
 from events.vocabulary import ChatCreated
+from store.errors import FeedEventUnreadable
+from tests.chatfold.test_tampered import change
 
 
 async def taken(engine: Engine, count: int, after: str | None = None) -> list[FeedItem]:
@@ -62,3 +65,17 @@ async def test_a_wrong_cursor_is_refused(cursor: str) -> None:
     async with Engine("memory://", worker=False) as engine:
         with pytest.raises(InvalidValue, match="after"):
             await taken(engine, 1, cursor)
+
+
+@pytest.mark.parametrize("assignment", ["facts = 'x'", "type = 'nonsense'", "schema_number = 99", "content = 5"])
+async def test_a_consumer_goes_on_behind_an_event_that_cannot_be_read(tmp_path: Path, assignment: str) -> None:
+    async with Engine(f"sqlite:///{tmp_path / 'chats.db'}", worker=False) as engine:
+        chat = (await engine.create_chat("helper", "Hello")).chat
+        for _ in range(3):
+            await engine.send_message(chat, "More")
+        change(tmp_path / "chats.db", f"UPDATE chat_events SET {assignment} WHERE version = 2")
+        items = await taken(engine, 1)
+        with pytest.raises(FeedEventUnreadable, match=chat) as caught:
+            await taken(engine, 2)
+        rest = await taken(engine, 2, caught.value.cursor)
+        assert [item.recorded.version for item in (*items, *rest)] == [1, 3, 4]

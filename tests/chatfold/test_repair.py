@@ -208,9 +208,13 @@ async def test_a_chat_that_owes_a_turn_is_foreign_where_it_is_not_known(database
     url = f"sqlite:///{database}"
     async with Engine(url, [AGENT], worker=False) as engine:
         await engine.send_message("broken", "Again?")
-    change(database, "UPDATE chats SET owner = x'00' WHERE chat = 'broken'")
-    done = await repaired(database)
-    assert done.foreign
+        await engine.import_log(load_log(await engine.export_log("broken")), as_id="there")
+    change(database, "UPDATE chats SET owner = x'00' WHERE chat IN ('broken', 'there')")
+    async with open_store(url) as store:
+        assert not (await repair_chat(store, "broken")).foreign  # it went on here
+        assert (await repair_chat(store, "there")).foreign
+        assert [finding for each in [v async for v in verify_all(store)] for finding in each.findings] == []
     async with Engine(url, [Agent(name="a", model="scripted")]) as engine:
-        await engine.adopt("broken")
-        assert (await engine.settled("broken")).control.status == "waiting"
+        await engine.adopt("there")
+        for chat in ("broken", "there"):
+            assert (await engine.settled(chat)).control.status == "waiting"

@@ -106,6 +106,15 @@ async def test_a_broken_header_is_found(database: Path, assignment: str) -> None
     assert "header" in [finding.check for finding in found["broken"].findings]
 
 
+async def test_a_chat_whose_id_is_no_text_is_told_and_keeps_no_other_from_it(database: Path) -> None:
+    change(database, "UPDATE chats SET chat = CAST(chat AS BLOB) WHERE chat = 'broken'")
+    found = await verdicts(database)
+    assert [chat for chat, verdict in found.items() if not verdict.findings] == ["a", "z"]
+    problems = [finding.problem for verdict in found.values() for finding in verdict.findings]
+    assert "column chat holds bytes, not str" in problems
+    assert "there are events and no header: nobody finds the chat" in problems
+
+
 async def test_all_of_a_log_before_a_broken_event_is_checked(database: Path) -> None:
     change(database, "UPDATE chat_events SET content = 5 WHERE chat = 'broken' AND version = 4")
     change(database, "UPDATE chat_events SET facts = x'7b7d' WHERE chat = 'broken' AND version = 2")

@@ -39,13 +39,16 @@ class Stage:
         """Return how many appends were asked for."""
         return sum(store.count("append", ChatId(chat)) for store in self.stores)
 
-    async def ready(self) -> None:
-        """Wait until the worker of this process would take a chat in the append of its message."""
+    async def ready(self, chat: str = "nobody's") -> None:
+        """Wait until the worker of this process would take a chat in the append of a command.
+
+        A chat that has settled may still have its runner, which is about to end: until then it is not taken.
+        """
         worker = self.scene.engine.worker
         if worker is None:
             return
         async with asyncio.timeout(PATIENCE), self.scene.store.hints() as hints:
-            while not worker.may_take(ChatId("nobody's")):
+            while not worker.may_take(ChatId(chat)):
                 try:
                     async with asyncio.timeout(SETTINGS.poll):
                         await anext(hints)
@@ -126,7 +129,7 @@ async def test_client_tool(one_place: Place, *, apart: bool) -> None:
         state = await at.scene.settled(chat, "requires_action")
         action = state.control.action
         assert action is not None
-        await at.ready()
+        await at.ready(chat)
         results = {item.call: "yes" for item in action.items if item.call is not None}
         await at.scene.engine.submit_tool_results(chat, action.id, results)
         return chat

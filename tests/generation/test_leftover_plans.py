@@ -27,6 +27,7 @@ from generation.plans import acquire, let_go
 from generation.providers.contract import TextDelta
 from store.append import PlanRun
 from store.contract import PartialChunk
+from store.errors import MalformedRow
 from tests.chatstate import build as b
 from tests.chatstate.chat import Chat
 from tests.chatstate.reach import compacting, generating, running_tools
@@ -224,3 +225,17 @@ async def test_what_cannot_be_stored_keeps_no_turn_from_ending(caplog: pytest.Lo
 
     with pytest.raises(ContentTooLarge):
         await with_leftovers(Reader(), worse)
+
+
+async def test_a_chunk_whose_row_was_damaged_keeps_no_turn_from_ending(caplog: pytest.LogCaptureFixture) -> None:
+    chat = working(generating)
+
+    async def read() -> Sequence[PartialChunk]:
+        raise MalformedRow("chat", None, "column data holds str, not bytes", table="chat_partials", column="data")
+
+    async def work(leftovers: Leftovers) -> str:
+        return "done" if leftovers.of(at_attempt(chat, 1)).message is None else "more"
+
+    with caplog.at_level(logging.WARNING):
+        assert await with_leftovers(read, work) == "done"
+    assert [record.getMessage() for record in caplog.records] == ["partial_left_out"]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from generation.watchdog import DEEPEST, LoopWatch, where
+from generation.watchdog import DEEPEST, LoopWatch, ProcessorWaits, where
 
 
 class Lines(logging.Handler):
@@ -78,7 +83,7 @@ async def test_a_stall_is_told_of_once_and_the_next_one_again(lines: Lines) -> N
         yield True
 
     script = looks()
-    watch = LoopWatch(1.0, lambda: now, lambda _ended, _seconds: next(script))
+    watch = LoopWatch(1.0, lambda: now, lambda _ended, _seconds: next(script), lambda: 0.0)
     watch._watch(asyncio.get_running_loop(), threading.get_ident())
     assert [(record.getMessage(), vars(record).get("blocked_for")) for record in lines.found] == [
         ("event_loop_blocked", 1.5),
@@ -88,6 +93,55 @@ async def test_a_stall_is_told_of_once_and_the_next_one_again(lines: Lines) -> N
     assert not watch.turning
     await asyncio.sleep(0)
     assert watch.turning, "each look asks the loop for a sign"
+
+
+async def test_a_loop_whose_process_gets_no_processor_is_not_blocked_by_a_function(lines: Lines) -> None:
+    now = waited = 0.0
+
+    def looks() -> Iterator[bool]:
+        nonlocal now, waited
+        for seconds, waits in ((0.5, 0.4), (1.5, 1.2), (2.5, 2.2), (3.5, 2.4), (4.5, 2.4)):
+            now, waited = seconds, waits
+            yield False
+        watch.tick()
+        yield False
+        now, waited = 6.0, 3.0  # what was waited before the tick does not count
+        yield False
+        yield True
+
+    script = looks()
+    watch = LoopWatch(1.0, lambda: now, lambda _ended, _seconds: next(script), lambda: waited)
+    watch._watch(asyncio.get_running_loop(), threading.get_ident())
+    assert [(record.getMessage(), vars(record).get("blocked_for")) for record in lines.found] == [
+        ("event_loop_starved", 1.5),
+        ("event_loop_blocked", 3.5),
+        ("event_loop_turns_again", None),
+        ("event_loop_starved", 1.5),
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not tell of it")
+def test_what_threads_wait_for_a_processor_is_told() -> None:
+    """Both are bound to one processor: what one has, the other waits for."""
+    waits, own = ProcessorWaits(), os.sched_getaffinity(0)
+    before = waits()
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        one = {min(own)}
+        os.sched_setaffinity(busy.pid, one)
+        os.sched_setaffinity(0, one)
+        began = time.monotonic()
+        while waits() - before < 0.1:
+            assert time.monotonic() - began < 30
+    finally:
+        os.sched_setaffinity(0, own)
+        busy.kill()
+        busy.wait()
+    ended = waits()
+    thread = threading.Thread(target=time.sleep, args=(0,))
+    thread.start()
+    thread.join()
+    assert waits() >= ended, "threads that have ended take nothing back"
 
 
 def test_where_a_thread_stands() -> None:

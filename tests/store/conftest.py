@@ -41,7 +41,7 @@ def migrated_database(_migrated_postgres: str) -> str:
     with psycopg.connect(_migrated_postgres, autocommit=True) as connection:
         names = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
-            "AND relname <> 'chatfold_version'"
+            "AND relname NOT IN ('chatfold_version', 'schema_levels')"
         ).fetchall()
         for (name,) in names:
             connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))

@@ -138,8 +138,8 @@ DUE_VALUES = DUE | {"agents": "[]", "exclude": "[]", "now": 1, "window": 10, "ow
         (sqlite_writes.UPDATE_HEADER, (None,) * 27),
         (sqlite_writes.IS_ERASED, ("c", 1, "x")),
         (sqlite_writes.DROP_UNUSED, ("d", "d")),
-        (sqlite_feed.LAST_POSITION, ()),
-        (sqlite_feed.LAST_EVENT, ()),
+        (sqlite_feed.LAST, ()),
+        (sqlite_feed.LAST_HEAD, ()),
         (sqlite_feed.CHANGED, {"now": 1, "seen": 1}),
         (sqlite_feed.HEAD, (1,)),
         (sqlite_feed.HEADS, (1,)),
@@ -176,4 +176,4 @@ async def test_sqlite_finds_due_chats_among_idle_ones(migrated_sqlite: str, stat
 
 
 _SMALL = ("SCAN CONSTANT ROW", "SCAN h", "SCAN o", "SCAN json_each", "SCAN dead")
-_IN_INDEX_ORDER = {sqlite_feed.LAST_EVENT, sqlite_feed.LAST_POSITION, sqlite_feed.HEAD, sqlite_feed.HEADS}
+_IN_INDEX_ORDER = {sqlite_feed.LAST_HEAD, sqlite_feed.LAST, sqlite_feed.HEAD, sqlite_feed.HEADS}

@@ -109,6 +109,31 @@ def test_erased_content_is_said_to_be_erased(chats: Cli) -> None:
     assert chats.ok("verify", "-", stdin=log).code == 0
 
 
+@pytest.mark.parametrize("command", [["replay"], ["replay", "--at", "3"], ["show"], ["graph"]], ids=" ".join)
+def test_an_altered_log_is_shown_under_a_warning(chats: Cli, command: list[str]) -> None:
+    log = chats.ok("export", "talk").out
+    altered = log.replace('"Second"', '"Fourth"', 1)
+    assert altered != log
+    (found,) = [line for line in chats.run("verify", "-", "--json", stdin=altered).lines if line["kind"] == "problem"]
+    for more in ([], ["--json"]):
+        sound = chats.ok(*command, "-", *more, stdin=log)
+        done = chats.run(*command, "-", *more, stdin=altered)
+        assert done.code == 1
+        assert done.out.count("\n") == sound.out.count("\n")
+        assert done.err == (
+            f"<stdin> was altered, from version {found['version']} on: {found['problem']}; "
+            "`chatfold verify` says more\n"
+        )
+
+
+def test_an_altered_chat_is_shown_under_a_warning(chats: Cli) -> None:
+    chats.change("UPDATE chat_events SET recorded_at = recorded_at + 1 WHERE chat = 'talk' AND version = 4")
+    for command in ("replay", "show"):
+        done = chats.run(command, "talk")
+        assert (done.code, "talk was altered, from version 4 on: " in done.err) == (1, True)
+        assert done.out == chats.run(command, "talk", "--log-level", "error").out
+
+
 def test_stdin_is_a_file_and_names_decide(chats: Cli) -> None:
     log = chats.ok("export", "talk").out
     assert chats.ok("replay", "-", stdin=log).out == chats.ok("replay", "talk").out
