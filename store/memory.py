@@ -344,7 +344,8 @@ class MemoryStore(Reentrant):
     async def read_places(self, chat: ChatId, *, after: int = 0, limit: int) -> Sequence[EventPlace]:
         """See :meth:`store.auditing.Auditable.read_places`."""
         self._require_open()
-        own = [(each.stored.envelope, each.position) for each in self._feed if each.chat == chat]
+        fed = [each for few in self._feed if few.chat == chat for each in self._events_of(few)]
+        own = [(each.stored.envelope, each.position) for each in fed]
         places = [EventPlace(of.version, *at, begins=of.index == 0) for of, at in own if of.version > after]
         return places[:limit]
 

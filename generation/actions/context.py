@@ -6,7 +6,6 @@ import asyncio
 
 from events.messages import ContextMark, Message
 from generation.actions.attempt import Attempt
-from generation.actions.silence import SilenceGuard
 from generation.context import recorded_revision
 from generation.errors import ClassifiedError
 from generation.outcomes import ContextCollected, Failed
@@ -37,7 +36,7 @@ async def collect_context(attempt: Attempt) -> Outcome:
         return _failed(attempt, why, kind="timeout", retryable=True)
 
     scope.left_with = too_late
-    guard = SilenceGuard(settings.context_timeout, settings.grace, scope.leave)
+    guard = attempt.runtime.silences.guard(settings.context_timeout, settings.grace, scope.leave)
     try:
         context = await source.collect(attempt.chat)
     except asyncio.CancelledError:
