@@ -35,6 +35,7 @@ class SlowBeats(WrappedStore):
         self.free.set()
         self.renewed = asyncio.Event()
         self.away = False
+        self.answered = self.awaited = 0
 
     async def heartbeat(
         self, worker: WorkerId, lease_us: int, *, start: bool = False, note: WorkerNote | None = None
@@ -46,7 +47,15 @@ class SlowBeats(WrappedStore):
         if not self.free.is_set():
             self.renewed.set()
             await self.free.wait()
+        self.answered += 1
         return result
+
+    async def age(self, lease: float) -> None:
+        """Let more than a lease pass, in which whoever still renews his own goes on doing so."""
+        for _ in range(3):
+            self.time += round(0.4 * lease * 1_000_000)
+            self.awaited = self.answered + 2  # one may have been on its way
+            await until(lambda: self.answered >= self.awaited)
 
 
 class Here:
@@ -129,7 +138,7 @@ async def test_a_worker_that_stopped_its_runners_comes_back_as_another() -> None
     store, reached = SlowBeats(), asyncio.Event()
     model = ScriptedProvider([turn("cut", Wait(asyncio.Event(), reached.set)), turn("whole")])
     agent = Agent(name="a", model="scripted")
-    settings = Settings(lease=0.3, poll=0.02)
+    settings = Settings(lease=0.9, poll=0.02)
     async with (
         Engine(store, [agent], providers={"scripted": model}, settings=settings) as engine,
         asyncio.timeout(PATIENCE),
@@ -144,7 +153,7 @@ async def test_a_worker_that_stopped_its_runners_comes_back_as_another() -> None
         before = worker.worker
         store.free.clear()
         await store.renewed.wait()
-        late = 1.0
+        late = 2.0
         await until(lambda: not worker.running)
         loaded = await engine.runtime.journal.load(ChatId(chat), transcript=True)
         assert loaded is not None
@@ -155,7 +164,7 @@ async def test_a_worker_that_stopped_its_runners_comes_back_as_another() -> None
         await until(lambda: worker.worker != before and engine.runtime.lease_fresh())
         assert (await engine.state(chat)).control.holder == before
         assert not worker.running
-        store.time += 1_000_000
+        await store.age(0.9)
         await engine.settled(chat)
         held = [each.event for each in await engine.events(chat) if isinstance(each.event, Acquired)]
         assert [each.takeover for each in held] == [False, True]
