@@ -176,3 +176,20 @@ def test_what_nobody_catches_is_told() -> None:
         await asyncio.sleep(1)
 
     assert "ZeroDivisionError" in (run(program).failure or "")
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_an_error_that_nobody_looked_at_is_told_unless_its_host_is_dead(*, dies: bool) -> None:
+    """It waits to be looked at until all tasks of a group have ended: where the host dies first, nobody is to blame."""
+    host, kept = Host("process"), list[asyncio.Task[None]]()
+
+    async def fail() -> None:
+        raise ConnectionError
+
+    async def program(loop: SimulatedLoop) -> None:
+        kept.append(loop.create_task(fail(), context=host.context()))
+        await asyncio.sleep(1)
+        host.dead = dies
+
+    loop = run(program)
+    assert [type(error) for error in loop.unretrieved()] == ([] if dies else [ConnectionError])

@@ -69,8 +69,12 @@ class _Numbered:
 
 
 class _Task(_Numbered, asyncio.Task[_T]):
+    """A task, and the host that it is a part of."""
+
     def __init__(self, work: Coroutine[Any, Any, _T], *, number: int, **options: Any) -> None:
         self._number = number  # before the base class puts the task into a set
+        given: Context | None = options.get("context")
+        self.host = HOST.get() if given is None else given.get(HOST)
         super().__init__(work, **options)
 
 
@@ -107,7 +111,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._scheduled = self._timers
         self.failure: str | None = None
         self.taken = 0
-        self.tasks: list[asyncio.Task[Any]] = []
+        self.tasks: list[_Task[Any]] = []
         self.set_task_factory(cast(Any, self._make_task))
 
     def time(self) -> float:
@@ -157,6 +161,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         task: _Task[_T] = _Task(work, number=self._next_number(), loop=self, **options)
         self.tasks.append(task)
         return task
+
+    def unretrieved(self) -> list[BaseException]:
+        """Return the errors of tasks that nobody looked at, though somebody lived who might have."""
+        ended = [task for task in self.tasks if task.done() and not task.cancelled()]
+        lost = [task for task in ended if getattr(task, "_log_traceback", False)]
+        # Who waits for several tasks looks at them when all have ended: the dead do so no more.
+        alive = [task for task in lost if task.host is None or not task.host.dead]
+        return [error for task in alive if (error := task.exception())]
 
     def _next_number(self) -> int:
         self._numbers += 1

@@ -19,7 +19,7 @@ from chatfold.testing.simulation.ledger import Ledger
 from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
 from chatfold.testing.simulation.machine import replacing, simulated_machine
 from chatfold.testing.simulation.profile import Profile, Size, draw
-from chatfold.testing.simulation.world import World, unretrieved
+from chatfold.testing.simulation.world import World
 from store import building, loading
 
 _LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
@@ -114,8 +114,8 @@ def _simulate(seed: int, size: Size, *, trace: bool) -> Outcome:
         with _listening(world.ledger):
             try:
                 _drive(loop, context, world)
-                for problem in unretrieved(loop.tasks):
-                    loop.fail(problem)
+                for error in loop.unretrieved():
+                    loop.fail(f"nobody looked at {type(error).__name__}: {error}")
             finally:
                 failure, seconds, taken = loop.failure, loop.time(), loop.taken
                 _end(loop)

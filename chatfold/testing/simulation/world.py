@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -301,9 +301,3 @@ class World:
 
 async def _ask(chat: ChatId, engine: Engine) -> Receipt:
     return await engine.send_message(chat, "are you there")
-
-
-def unretrieved(tasks: Sequence[asyncio.Task[Any]]) -> list[str]:
-    """Return the errors of tasks that nobody looked at."""
-    lost = [task for task in tasks if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False)]
-    return [f"nobody looked at {type(error).__name__}: {error}" for task in lost if (error := task.exception())]
