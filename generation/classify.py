@@ -17,7 +17,14 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from events.content import Json
-from generation.error_texts import CHAIN_MESSAGES, connection_detail, detail_of, message_for, unreachable_message
+from generation.error_texts import (
+    CHAIN_MESSAGES,
+    chain_message,
+    connection_detail,
+    detail_of,
+    message_for,
+    unreachable_message,
+)
 from generation.errors import ClassifiedError
 from generation.retry import SECOND_US
 
@@ -233,7 +240,7 @@ def classify(facts: ErrorFacts, now_us: int) -> ClassifiedError:
     if verdict.kind == "timeout" and not facts.connected:
         message = unreachable_message(facts.provider, facts.host, facts.cause)
     elif chain_detail is not None:
-        message = chain_detail[0]
+        message = chain_message(verdict.chain, facts.provider)
     else:
         message = message_for(verdict.kind, facts.provider, retryable=verdict.retryable, status=status)
     return ClassifiedError(

@@ -7,7 +7,7 @@ again by itself.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from events.content import Json
 from events.values import repair_text
@@ -41,19 +41,29 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
         f"The conversation could not be continued: a web search lost the reasoning that belongs to it. {_NOT_YOURS}",
         "match=web_search_reasoning_missing",
     ),
-    "closed": ("The answer's stream was closed before the answer was whole.", None),
+    "closed": ("{name} broke its answer off before it was whole.", None),
     "broken": (
-        "The provider no longer knows the conversation so far; it is sent again in full.",
+        "{name} no longer knows the conversation so far; it is sent again in full.",
         "match=previous_response_missing",
     ),
 }
 """Message and fixed detail (which hides ids) of failures that are told apart within their kind."""
 
+StreamFault: TypeAlias = Literal["not_begun", "silent", "no_output", "no_summary"]
+"""What is wrong with a stream that reported no failure of its own."""
+
+_STREAM: Final[dict[StreamFault, str]] = {
+    "not_begun": "{name} did not begin to answer in time.",
+    "silent": "{name} sent no data in time.",
+    "no_output": "{name} gave no output.",
+    "no_summary": "{name} gave an empty summary.",
+}
+
 _RETRY: Final = {
     "overloaded": "{name} is temporarily overloaded.",
     "rate_limit": "{name} is limiting the rate of requests.",
     "timeout": "{name} is temporarily unavailable.",
-    "stream_silence_timeout": "{name} sent no data in time.",
+    "stream_silence_timeout": _STREAM["silent"],
     "generic": "{name} reported an unexpected error.",
 }
 _TERMINAL: Final = {
@@ -104,6 +114,21 @@ def message_for(kind: str, provider: str, *, retryable: bool, status: int | None
     if template is None:
         return "The request failed unexpectedly."
     return template.format(name=name, name_inside=inside, key=_KEYS.get(provider, "one"))
+
+
+def stream_message(fault: StreamFault, provider: str) -> str:
+    """Return the message of a stream that ended well by its own account, or did not end."""
+    return _STREAM[fault].format(name=display_name(provider))
+
+
+def chain_message(chain: str, provider: str) -> str:
+    """Return the message of a failure that is told apart within its kind."""
+    return CHAIN_MESSAGES[chain][0].format(name=display_name(provider))
+
+
+def given_up(message: str, attempts: int) -> str:
+    """Return the message of a turn that ends after ``attempts`` attempts, of which each was worth another one."""
+    return f"{message} Given up after {attempts} attempt{'' if attempts == 1 else 's'}; try again later."
 
 
 def unreachable_message(provider: str, host: str, cause: str) -> str:
