@@ -6,6 +6,7 @@ again by itself.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final, Literal, TypeAlias
 
@@ -41,7 +42,11 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
         f"The conversation could not be continued: a web search lost the reasoning that belongs to it. {_NOT_YOURS}",
         "match=web_search_reasoning_missing",
     ),
-    "closed": ("{name} broke its answer off before it was whole.", None),
+    "reasoning_follower_missing": (
+        f"The conversation could not be continued: reasoning lost the answer that belongs to it. {_NOT_YOURS}",
+        "match=reasoning_follower_missing",
+    ),
+    "closed": ("{name} closed its stream before the answer was whole.", None),
     "broken": (
         "{name} no longer knows the conversation so far; it is sent again in full.",
         "match=previous_response_missing",
@@ -77,6 +82,17 @@ _TERMINAL: Final = {
 }
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE)
+_IDS: Final = (
+    re.compile(r"(\b(?:request|trace)[-_ ]?id\b['\"]?[\s:=]*['\"]?)(?!req_)[\w-]{8,}", re.IGNORECASE),
+    re.compile(r"()\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE),
+    re.compile(
+        r"()\b(?:rs|msg|req|resp|fc|ctc|ws|call|toolu|srvtoolu|item|ig|ci|cmpl|chatcmpl|gen|org|proj|user|wrkspc|file|sess"
+        r"|container|cntr|batch|msgbatch)[-_](?=[\w-]{0,64}\d)[\w-]{4,}"
+    ),
+)
+"""Ids of requests, items, calls and accounts, each after what introduces it: a prefix alone is a word."""
+_WRAPPED: Final = re.compile(r"[A-Z]{3,7} \"[^\"]*\":? (\d{3}[^{\[\n]*+)\s*+([{\[].*)?", re.DOTALL)
+"""What clients of HTTP put around an answer: method, quoted address, status line, and then its body."""
 _BARE: Final = re.compile(r"error code: \d+", re.IGNORECASE)
 _SECRETS: Final = (
     re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
@@ -151,10 +167,12 @@ def connection_detail(host: str, cause: str, *, connected: bool) -> str:
 
 
 def redact(text: str) -> str:
-    """Return ``text`` on one line, storable, without addresses and without what looks like a secret."""
+    """Return ``text`` on one line, storable, without addresses, ids, and what looks like a secret."""
     text, _ = repair_text(text)
     for secret in _SECRETS:
         text = secret.sub("[redacted]", text)
+    for ids in _IDS:
+        text = ids.sub(r"\1[id]", text)
     return " ".join(_URL.sub("[address]", text).split())
 
 
@@ -171,20 +189,34 @@ def detail_of(body: Json, text: str, *, auth: bool) -> str | None:
         text: The exception's own text, used where the answer says nothing: one line without an address.
         auth: Whether credentials were refused; the exception's own text is not shown then.
     """
-    structured = _structured(body)
-    if structured:
+    wrapped = _WRAPPED.fullmatch(text.strip())
+    inner = _loaded(wrapped[2]) if wrapped is not None and wrapped[2] is not None else None
+    if structured := _structured(body) or _structured(inner):
         return cut(redact(structured)) or None
-    raw = text.strip()
+    raw = (wrapped[1] if wrapped is not None else text).strip()
     if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<") or _BARE.fullmatch(raw):
         return None
     return cut(redact(raw)) or None
 
 
+def _loaded(text: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
 def _structured(body: Json) -> str | None:
+    """Return the message within an answer: of its error, or of the first of its errors, or its own."""
+    if isinstance(body, list):
+        return _structured(body[0]) if body and isinstance(body[0], dict) else None
     if not isinstance(body, dict):
         return None
     inner = body.get("error")
     for source in (inner, body):
         if isinstance(source, dict) and isinstance(message := source.get("message"), str) and message.strip():
             return message
-    return inner if isinstance(inner, str) else None
+    if isinstance(inner, str):
+        return inner
+    return _structured(body.get("errors"))

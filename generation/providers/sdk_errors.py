@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import ssl
 import time
@@ -61,8 +62,7 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
     status = getattr(exc, "status_code", None)
     headers = getattr(response, "headers", None) or {}
     body = _body(getattr(exc, "body", None))
-    inner = body.get("error") if isinstance(body, dict) else None
-    named = inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+    named = _named(body)
     transport = _transport(exc)
     failed = transport in {"reset", "timeout"}
     unreached = failed and bool(_names(exc) & _UNREACHED)
@@ -129,6 +129,14 @@ def _cause(exc: BaseException, *, connecting: bool) -> str:
     return str(tuple(_chain(exc))[-1]) if connecting else ""
 
 
+def _named(body: Json) -> dict[str, Json]:
+    """Return the object within an answer that names its error; some services send a list of answers."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    inner = body.get("error") if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+
+
 def _word(value: Json) -> str | None:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
@@ -152,10 +160,27 @@ def _transport(exc: BaseException) -> Transport:
     if names & {"APITimeoutError", "TimeoutException"}:
         return "timeout"
     if names & {"APIConnectionError", "TransportError", "StreamError"} or isinstance(exc, ConnectionError):
-        return "reset"
+        return "misused" if _misused(exc) else "reset"
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         return "closed"  # an event that was cut in the middle
     return "deadline" if isinstance(exc, TimeoutError) else "none"
+
+
+_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b.*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
+"""How the transport says which HTTP/2 error a peer or it itself sent."""
+
+_WORTH_A_RETRY: Final = frozenset(
+    {"0", "2", "7", "8", "11", "NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"}
+)
+"""HTTP/2 errors that say nothing against the request."""
+
+
+def _misused(exc: BaseException) -> bool:
+    """Whether this side broke the protocol, or the other side says so: another try would fail alike."""
+    if "LocalProtocolError" in _names(exc):
+        return True
+    found = next((match for link in _chain(exc) if (match := _RESET.search(str(link)))), None)
+    return found is not None and (found[1] not in _WORTH_A_RETRY or "remote_reset:False" in found[2])
 
 
 @asynccontextmanager
