@@ -93,7 +93,8 @@ _IDS: Final = (
 """Ids of requests, items, calls and accounts, each after what introduces it: a prefix alone is a word."""
 _WRAPPED: Final = re.compile(r"[A-Z]{3,7} \"[^\"]*\":? (\d{3}[^{\[\n]*+)\s*+([{\[].*)?", re.DOTALL)
 """What clients of HTTP put around an answer: method, quoted address, status line, and then its body."""
-_BARE: Final = re.compile(r"error code: \d+", re.IGNORECASE)
+_BARE: Final = re.compile(r"error code: \d+(?: - .*)?", re.IGNORECASE)
+"""What an SDK says of an answer that was looked into already."""
 _SECRETS: Final = (
     re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|key|tok|ghp|gho|xox[a-z])[-_][^\s'\",.)]{4,}"),
@@ -186,14 +187,16 @@ def detail_of(body: Json, text: str, *, auth: bool) -> str | None:
 
     Args:
         body: What the service answered.
-        text: The exception's own text, used where the answer says nothing: one line without an address.
-        auth: Whether credentials were refused; the exception's own text is not shown then.
+        text: The exception's own text, used where there is no answer.
+        auth: Whether credentials were refused: then a text that is no structured answer is not shown. Nor is it ever
+            where it has several lines or an address.
     """
-    wrapped = _WRAPPED.fullmatch(text.strip())
+    said = body if isinstance(body, str) and body.strip() else text
+    wrapped = _WRAPPED.fullmatch(said.strip())
     inner = _loaded(wrapped[2]) if wrapped is not None and wrapped[2] is not None else None
     if structured := _structured(body) or _structured(inner):
         return cut(redact(structured)) or None
-    raw = (wrapped[1] if wrapped is not None else text).strip()
+    raw = (wrapped[1] if wrapped is not None else said).strip()
     if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<") or _BARE.fullmatch(raw):
         return None
     return cut(redact(raw)) or None
@@ -217,6 +220,7 @@ def _structured(body: Json) -> str | None:
     for source in (inner, body):
         if isinstance(source, dict) and isinstance(message := source.get("message"), str) and message.strip():
             return message
-    if isinstance(inner, str):
-        return inner
+    for text in (inner, body.get("detail")):
+        if isinstance(text, str):
+            return text
     return _structured(body.get("errors"))
