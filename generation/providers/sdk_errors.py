@@ -71,7 +71,7 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
         cause=_cause(exc, connecting=unreached) if failed else "",
         connected=not unreached,
         provider=provider,
-        text="" if transport != "none" else str(exc)[:MAX_BODY],
+        text=_misuse(exc) if transport == "misused" else "" if transport != "none" else str(exc)[:MAX_BODY],
         status=status if isinstance(status, int) else None,
         headers={str(name).lower(): str(value) for name, value in headers.items()},
         body=body,
@@ -160,7 +160,7 @@ def _transport(exc: BaseException) -> Transport:
     if names & {"APITimeoutError", "TimeoutException"}:
         return "timeout"
     if names & {"APIConnectionError", "TransportError", "StreamError"} or isinstance(exc, ConnectionError):
-        return "misused" if _misused(exc) else "reset"
+        return "misused" if _misuse(exc) else "reset"
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         return "closed"  # an event that was cut in the middle
     return "deadline" if isinstance(exc, TimeoutError) else "none"
@@ -175,12 +175,19 @@ _WORTH_A_RETRY: Final = frozenset(
 """HTTP/2 errors that say nothing against the request."""
 
 
-def _misused(exc: BaseException) -> bool:
-    """Whether this side broke the protocol, or the other side says so: another try would fail alike."""
-    if "LocalProtocolError" in _names(exc):
-        return True
-    found = next((match for link in _chain(exc) if (match := _RESET.search(str(link)))), None)
-    return found is not None and (found[1] not in _WORTH_A_RETRY or "remote_reset:False" in found[2])
+def _misuse(exc: BaseException) -> str:
+    """Say how this side broke the protocol, or what of that kind the other side says; else nothing.
+
+    Another try would fail alike. A header that cannot be sent is not quoted: most often it is the key.
+    """
+    for link in _chain(exc):
+        text = str(link)
+        if "LocalProtocolError" in type(link).__name__ and text.startswith("Illegal header"):
+            return "a header of the request cannot be sent: look at the key for characters that are none of it"
+        found = _RESET.search(text)
+        if found is not None and (found[1] not in _WORTH_A_RETRY or "remote_reset:False" in found[2]):
+            return f"the connection broke with HTTP/2 error {found[1]}"
+    return ""
 
 
 @asynccontextmanager

@@ -82,6 +82,20 @@ async def test_nobody_listens(name: str) -> None:
     assert (caught.value.error.kind, caught.value.error.retryable) == ("timeout", True)
 
 
+async def test_a_key_that_cannot_be_sent_is_not_tried_again_and_not_shown(name: str) -> None:
+    async with serving(name, []) as (server, _):
+        provider = make_provider(name, ProviderSettings(base_url=server.base_url, api_key="mine\n123"))
+        with pytest.raises(ProviderError) as caught:
+            await collect(provider, request("hi"))
+        await provider.close()
+        assert not server.requests
+    error = caught.value.error
+    assert (error.kind, error.retryable) == ("generic", False)
+    assert error.detail is not None
+    assert error.detail.startswith("a header of the request cannot be sent")
+    assert "mine" not in error.detail
+
+
 async def test_a_silent_server_times_out(name: str) -> None:
     answer = Answer("Hello.", stall_after=1, chunk_size=2)
     async with serving(name, [answer]) as (server, _):
