@@ -83,12 +83,22 @@ async def test_nobody_listens(name: str) -> None:
 
 
 async def test_a_key_that_cannot_be_sent_is_not_tried_again_and_not_shown(name: str) -> None:
-    async with serving(name, []) as (server, _):
-        provider = make_provider(name, ProviderSettings(base_url=server.base_url, api_key="mine\n123"))
+    came, gone = bytearray(), asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.extend(await reader.read())
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        provider = make_provider(name, ProviderSettings(base_url=url, api_key="mine\n123"))
         with pytest.raises(ProviderError) as caught:
             await collect(provider, request("hi"))
         await provider.close()
-        assert not server.requests
+        await gone.wait()
+    assert not came
     error = caught.value.error
     assert (error.kind, error.retryable) == ("generic", False)
     assert error.detail is not None
