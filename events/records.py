@@ -81,7 +81,11 @@ class AttemptReport(_Record, frozen=True, kw_only=True):
 
 
 class RetryState(_Record, frozen=True, kw_only=True):
-    """A scheduled retry: the model attempt that failed, the wait in microseconds, the time of the next try, and why."""
+    """A scheduled retry: the attempt that failed, the wait in microseconds, the time of the next try, and why.
+
+    ``attempt`` counts all starts on the history, as in ``attempt_started``; how many of them the retry budget counts is
+    the chat's ``model_attempts``.
+    """
 
     attempt: int
     delay_us: int

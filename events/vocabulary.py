@@ -341,7 +341,7 @@ class ContextPersisted(Effects, frozen=True, kw_only=True):
 
 
 class RetryScheduled(EventBase, frozen=True, kw_only=True):
-    """A model attempt failed and is tried again at ``not_before`` (microseconds UTC)."""
+    """The attempt under way failed and is tried again at ``not_before`` (microseconds UTC)."""
 
     type = "retry_scheduled"
     trigger = "schedule_retry"

@@ -17,15 +17,22 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from events.content import Json
-from generation.error_texts import CHAIN_MESSAGES, connection_detail, detail_of, message_for, unreachable_message
-from generation.errors import ClassifiedError
+from generation.error_texts import (
+    CHAIN_MESSAGES,
+    chain_message,
+    connection_detail,
+    detail_of,
+    message_for,
+    unreachable_message,
+)
+from generation.errors import ClassifiedError, ErrorKind
 from generation.retry import SECOND_US
 
-Transport: TypeAlias = Literal["none", "reset", "timeout", "closed", "cancelled", "deadline"]
+Transport: TypeAlias = Literal["none", "reset", "timeout", "closed", "cancelled", "deadline", "misused"]
 """What the connection did.
 
 A reset or failed connect, a timeout of the transport, a stream that ended without its last event, a cancellation by the
-other side while nobody here cancelled, a deadline of our own.
+other side while nobody here cancelled, a deadline of our own, a breach of the protocol that another try repeats.
 """
 
 MAX_WAIT_US: Final = 366 * 86_400 * SECOND_US
@@ -55,7 +62,7 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
 
 
 class _Verdict(Struct, frozen=True):
-    kind: str
+    kind: ErrorKind
     retryable: bool
     chain: str = ""
 
@@ -81,18 +88,22 @@ _CONFIG_WORDS: Final = (
     "prompt is too long",
     "malformed config",
 )
-_TIMEOUT_WORDS: Final = (
-    "timeout",
-    "timed out",
-    "unavailable",
-    "connection reset",
-    "connection refused",
-    "unexpected eof",
-    "broken pipe",
-    "bad gateway",
-    "goaway",
-    "http2 stream closed",
-    "use of closed network connection",
+_TIMEOUT_WORDS: Final = re.compile(
+    r"timeout|timed out|unavailable|connection reset|connection refused|\beof\b|broken pipe|bad gateway|\bclient conn\b"
+    r"|goaway|http2 stream closed|use of closed network connection"
+    r"|\b(?:internal_error|refused_stream|cancel|enhance_your_calm|no_error); received from peer"
+)
+_SERVER_WORDS: Final = ("server error", "server_error")
+_USED_UP: Final = ("insufficient_quota", "spend_limit_reached")
+"""Codes that say so whatever the status."""
+_FILTER_WORDS: Final = (
+    "content_filter",
+    "content filtering policy",
+    "content management policy",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "bio_policy",
+    "misalignment_policy_violation",
 )
 _TYPE_STATUS: Final = {
     "overloaded_error": 529,
@@ -131,6 +142,8 @@ def _chain(r: _Reading) -> _Verdict | None:
         return _Verdict("generic", retryable=False, chain="function_call_output_missing")
     if _has(r.words, "was provided without its required 'reasoning' item"):
         return _Verdict("generic", retryable=False, chain="web_search_reasoning_missing")
+    if _has(r.words, "was provided without its required following item"):
+        return _Verdict("generic", retryable=False, chain="reasoning_follower_missing")
     return None
 
 
@@ -150,7 +163,7 @@ def _overloaded(r: _Reading) -> _Verdict | None:
 
 
 def _usage_limit(r: _Reading) -> _Verdict | None:
-    found = "insufficient_quota" in r.words or r.status == 402
+    found = _has(r.words, *_USED_UP) or r.status == 402
     if found or (r.status != 429 and _has(r.words, "quota", "billing", "payment required")):
         return _Verdict("usage_limit", retryable=False)
     return None
@@ -180,9 +193,14 @@ def _timeout(r: _Reading) -> _Verdict | None:
         return _Verdict("timeout", retryable=True)
     if r.transport == "deadline":
         return _Verdict("timeout", retryable=False)
-    if r.status is None and _has(r.words, *_TIMEOUT_WORDS):
+    if _says_itself(r) and _TIMEOUT_WORDS.search(r.words):
         return _Verdict("timeout", retryable=True)
     return None
+
+
+def _says_itself(r: _Reading) -> bool:
+    """Whether words may say that the service failed: with a status of 4xx they tell of what was refused."""
+    return r.status is None or r.status >= 500
 
 
 def _config(r: _Reading) -> _Verdict | None:
@@ -190,8 +208,12 @@ def _config(r: _Reading) -> _Verdict | None:
 
 
 def _server(r: _Reading) -> _Verdict | None:
-    found = r.status == 500 or (r.status is None and _has(r.words, "server error", "server_error"))
+    found = r.status == 500 or (_says_itself(r) and _has(r.words, *_SERVER_WORDS))
     return _Verdict("generic", retryable=True) if found else None
+
+
+def _content_filter(r: _Reading) -> _Verdict | None:
+    return _Verdict("content_filter", retryable=False) if _has(r.words, *_FILTER_WORDS) else None
 
 
 RULES: Final[tuple[Callable[[_Reading], _Verdict | None], ...]] = (
@@ -207,8 +229,9 @@ RULES: Final[tuple[Callable[[_Reading], _Verdict | None], ...]] = (
     _timeout,
     _config,
     _server,
+    _content_filter,
 )
-"""The rules in their order. What none of them takes is generic and not tried again."""
+"""The rules in their order. What none of them takes (a cancelled call too) is generic and not tried again."""
 
 
 def classify(facts: ErrorFacts, now_us: int) -> ClassifiedError:
@@ -233,7 +256,7 @@ def classify(facts: ErrorFacts, now_us: int) -> ClassifiedError:
     if verdict.kind == "timeout" and not facts.connected:
         message = unreachable_message(facts.provider, facts.host, facts.cause)
     elif chain_detail is not None:
-        message = chain_detail[0]
+        message = chain_message(verdict.chain, facts.provider)
     else:
         message = message_for(verdict.kind, facts.provider, retryable=verdict.retryable, status=status)
     return ClassifiedError(

@@ -6,8 +6,9 @@ again by itself.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from events.content import Json
 from events.values import repair_text
@@ -41,19 +42,33 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
         f"The conversation could not be continued: a web search lost the reasoning that belongs to it. {_NOT_YOURS}",
         "match=web_search_reasoning_missing",
     ),
-    "closed": ("The answer's stream was closed before the answer was whole.", None),
+    "reasoning_follower_missing": (
+        f"The conversation could not be continued: reasoning lost the answer that belongs to it. {_NOT_YOURS}",
+        "match=reasoning_follower_missing",
+    ),
+    "closed": ("{name} closed its stream before the answer was whole.", None),
     "broken": (
-        "The provider no longer knows the conversation so far; it is sent again in full.",
+        "{name} no longer knows the conversation so far; it is sent again in full.",
         "match=previous_response_missing",
     ),
 }
 """Message and fixed detail (which hides ids) of failures that are told apart within their kind."""
 
+StreamFault: TypeAlias = Literal["not_begun", "silent", "no_output", "no_summary"]
+"""What is wrong with a stream that reported no failure of its own."""
+
+_STREAM: Final[dict[StreamFault, str]] = {
+    "not_begun": "{name} did not begin to answer in time.",
+    "silent": "{name} sent no data in time.",
+    "no_output": "{name} gave no output.",
+    "no_summary": "{name} gave an empty summary.",
+}
+
 _RETRY: Final = {
     "overloaded": "{name} is temporarily overloaded.",
     "rate_limit": "{name} is limiting the rate of requests.",
     "timeout": "{name} is temporarily unavailable.",
-    "stream_silence_timeout": "{name} sent no data in time.",
+    "stream_silence_timeout": _STREAM["silent"],
     "generic": "{name} reported an unexpected error.",
 }
 _TERMINAL: Final = {
@@ -67,7 +82,19 @@ _TERMINAL: Final = {
 }
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE)
-_BARE: Final = re.compile(r"error code: \d+", re.IGNORECASE)
+_IDS: Final = (
+    re.compile(r"(\b(?:request|trace)[-_ ]?id\b['\"]?[\s:=]*['\"]?)(?!req_)[\w-]{8,}", re.IGNORECASE),
+    re.compile(r"()\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE),
+    re.compile(
+        r"()\b(?:rs|msg|req|resp|fc|ctc|ws|call|toolu|srvtoolu|item|ig|ci|cmpl|chatcmpl|gen|org|proj|user|wrkspc|file|sess"
+        r"|container|cntr|batch|msgbatch)[-_](?=[\w-]{0,64}\d)[\w-]{4,}"
+    ),
+)
+"""Ids of requests, items, calls and accounts, each after what introduces it: a prefix alone is a word."""
+_WRAPPED: Final = re.compile(r"[A-Z]{3,7} \"[^\"]*\":? (\d{3}[^{\[\n]*+)\s*+([{\[].*)?", re.DOTALL)
+"""What clients of HTTP put around an answer: method, quoted address, status line, and then its body."""
+_BARE: Final = re.compile(r"error code: \d+(?: - .*)?", re.IGNORECASE)
+"""What an SDK says of an answer that was looked into already."""
 _SECRETS: Final = (
     re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|key|tok|ghp|gho|xox[a-z])[-_][^\s'\",.)]{4,}"),
@@ -106,6 +133,21 @@ def message_for(kind: str, provider: str, *, retryable: bool, status: int | None
     return template.format(name=name, name_inside=inside, key=_KEYS.get(provider, "one"))
 
 
+def stream_message(fault: StreamFault, provider: str) -> str:
+    """Return the message of a stream that ended well by its own account, or did not end."""
+    return _STREAM[fault].format(name=display_name(provider))
+
+
+def chain_message(chain: str, provider: str) -> str:
+    """Return the message of a failure that is told apart within its kind."""
+    return CHAIN_MESSAGES[chain][0].format(name=display_name(provider))
+
+
+def given_up(message: str, attempts: int) -> str:
+    """Return the message of a turn that ends after ``attempts`` attempts, of which each was worth another one."""
+    return f"{message} Given up after {attempts} attempt{'' if attempts == 1 else 's'}; try again later."
+
+
 def unreachable_message(provider: str, host: str, cause: str) -> str:
     """Return the message of a call that got no connection: it says where to, since a wrong address never mends."""
     name = display_name(provider)
@@ -126,10 +168,12 @@ def connection_detail(host: str, cause: str, *, connected: bool) -> str:
 
 
 def redact(text: str) -> str:
-    """Return ``text`` on one line, storable, without addresses and without what looks like a secret."""
+    """Return ``text`` on one line, storable, without addresses, ids, and what looks like a secret."""
     text, _ = repair_text(text)
     for secret in _SECRETS:
         text = secret.sub("[redacted]", text)
+    for ids in _IDS:
+        text = ids.sub(r"\1[id]", text)
     return " ".join(_URL.sub("[address]", text).split())
 
 
@@ -143,23 +187,40 @@ def detail_of(body: Json, text: str, *, auth: bool) -> str | None:
 
     Args:
         body: What the service answered.
-        text: The exception's own text, used where the answer says nothing: one line without an address.
-        auth: Whether credentials were refused; the exception's own text is not shown then.
+        text: The exception's own text, used where there is no answer.
+        auth: Whether credentials were refused: then a text that is no structured answer is not shown. Nor is it ever
+            where it has several lines or an address.
     """
-    structured = _structured(body)
-    if structured:
+    said = body if isinstance(body, str) and body.strip() else text
+    wrapped = _WRAPPED.fullmatch(said.strip())
+    inner = _loaded(wrapped[2]) if wrapped is not None and wrapped[2] is not None else None
+    if structured := _structured(body) or _structured(inner):
         return cut(redact(structured)) or None
-    raw = text.strip()
+    raw = (wrapped[1] if wrapped is not None else said).strip()
     if auth or not raw or "\n" in raw or "://" in raw or raw.startswith("<") or _BARE.fullmatch(raw):
         return None
     return cut(redact(raw)) or None
 
 
+def _loaded(text: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
 def _structured(body: Json) -> str | None:
+    """Return the message within an answer: of its error, or of the first of its errors, or its own."""
+    if isinstance(body, list):
+        return _structured(body[0]) if body and isinstance(body[0], dict) else None
     if not isinstance(body, dict):
         return None
     inner = body.get("error")
     for source in (inner, body):
         if isinstance(source, dict) and isinstance(message := source.get("message"), str) and message.strip():
             return message
-    return inner if isinstance(inner, str) else None
+    for text in (inner, body.get("detail")):
+        if isinstance(text, str):
+            return text
+    return _structured(body.get("errors"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
 
 
@@ -44,15 +46,30 @@ class CursorInvalid(GenerationError, ValueError):
         self.why = why
 
 
+ErrorKind: TypeAlias = Literal[
+    "generic",
+    "overloaded",
+    "rate_limit",
+    "timeout",
+    "stream_silence_timeout",
+    "auth",
+    "config",
+    "usage_limit",
+    "missing_key",
+    "provider_disabled",
+    "content_filter",
+]
+"""What failed model calls are told apart by."""
+
+
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
 
-    ``kind`` is one of: generic, overloaded, rate_limit, timeout, stream_silence_timeout, auth, config, usage_limit,
-    missing_key, provider_disabled, content_filter. ``retry_after_us`` is what the provider asked to wait, in
-    microseconds.
+    ``retry_after_us`` is what the provider asked to wait, in microseconds. ``chain_broken``: it no longer has what the
+    request builds on.
     """
 
-    kind: str
+    kind: ErrorKind
     message: str
     detail: str | None = None
     provider: str | None = None

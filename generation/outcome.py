@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from events.messages import FinishReason
 from events.parts import Part, TextPart, ToolCallPart
-from generation.error_texts import cut, message_for, redact
+from generation.error_texts import cut, message_for, redact, stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.providers.contract import Finish
 
@@ -32,7 +32,7 @@ def require_output(parts: Sequence[Part], reason: FinishReason, provider: str) -
     raise ProviderError(
         ClassifiedError(
             kind="generic",
-            message="The model gave no output.",
+            message=stream_message("no_output", provider),
             detail=f"finish reason: {reason}",
             provider=provider,
             retryable=True,
@@ -73,3 +73,22 @@ def require_consent(finish: Finish, provider: str) -> None:
 def is_withheld(finish: Finish) -> bool:
     """Whether the provider withheld the answer: then nothing of what it showed before is kept."""
     return finish.reason in {"refusal", "content_filter"}
+
+
+def too_silent(provider: str, limit: float, *, begun: bool) -> ProviderError:
+    """Return the error of a call that said nothing for too long.
+
+    Args:
+        provider: The provider's name.
+        limit: How long that was, in seconds.
+        begun: Whether something of the answer had come before.
+    """
+    return ProviderError(
+        ClassifiedError(
+            kind="stream_silence_timeout",
+            message=stream_message("silent" if begun else "not_begun", provider),
+            detail=f"nothing came for {limit:g} seconds",
+            provider=provider,
+            retryable=True,
+        )
+    )

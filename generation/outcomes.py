@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatstate import commands as c
 from chatstate.cancellations import answers
@@ -13,6 +14,7 @@ from events.ids import MessageId, message_id
 from events.messages import Message, Step
 from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
+from generation.error_texts import given_up
 from generation.errors import ClassifiedError
 from generation.partials import Leftover
 from generation.retry import SECOND_US, retry_delay_us
@@ -85,6 +87,8 @@ class Failed(Struct, frozen=True, kw_only=True):
         delay = retry_delay_us(self.error, max(attempts, 1), self.max_attempts, unit_us=self.unit_us)
         error = error_info(self.error)
         if delay is None:
+            if self.error.retryable:
+                error = replace(error, message=Content(given_up(self.error.message, max(attempts, 1))))
             run.do(c.FailTurn(fence=fence, error=error, message=self.message, report=self._left.beside))
         else:
             run.do(c.ScheduleRetry(fence=fence, delay_us=delay, error=error, report=self.report))

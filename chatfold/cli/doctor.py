@@ -71,7 +71,8 @@ def _fields(found: Diagnosis) -> Iterator[tuple[str, str]]:
         yield "takeovers", f"{control.takeovers} on this history"
     if control.retry is not None:
         retry = control.retry
-        yield "retry", f"of attempt {retry.attempt}, at {_when(retry.at, now)}: {said_of(retry.error)}"
+        counted = f" (model attempt {control.model_attempts})" if control.model_attempts else ""
+        yield "retry", f"of attempt {retry.attempt}{counted}, at {_when(retry.at, now)}: {said_of(retry.error)}"
     if control.action is not None:
         yield "deadline", f"action {control.action.id}, at {_when(control.action.deadline, now)}"
     if control.last_error is not None:

@@ -16,6 +16,7 @@ from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
 from generation.digests import digest_request
+from generation.error_texts import stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.outcomes import Stopped, Summarised
 from generation.plans import Outcome
@@ -79,7 +80,10 @@ def _summary(call: ModelCall) -> Summarised:
     if not text:
         raise ProviderError(
             ClassifiedError(
-                kind="generic", message="The model gave an empty summary.", provider=call.model.provider, retryable=True
+                kind="generic",
+                message=stream_message("no_summary", call.model.provider),
+                provider=call.model.provider,
+                retryable=True,
             )
         )
     manual = control.compaction == "requested"

@@ -7,7 +7,7 @@ import asyncio
 from events.messages import ContextMark, Message
 from generation.actions.attempt import Attempt
 from generation.context import recorded_revision
-from generation.errors import ClassifiedError
+from generation.errors import ClassifiedError, ErrorKind
 from generation.outcomes import ContextCollected, Failed
 from generation.plans import Outcome
 from store.log import get_logger
@@ -61,6 +61,6 @@ async def collect_context(attempt: Attempt) -> Outcome:
     )
 
 
-def _failed(attempt: Attempt, message: str, *, kind: str = "generic", retryable: bool) -> Failed:
+def _failed(attempt: Attempt, message: str, *, kind: ErrorKind = "generic", retryable: bool) -> Failed:
     error = ClassifiedError(kind=kind, message=message, retryable=retryable)
     return attempt.failed(error)

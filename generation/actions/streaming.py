@@ -18,13 +18,14 @@ from generation.cancellation import Cause
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.flushing import PartialSource
 from generation.live import live_parts
-from generation.outcome import require_consent, require_output
+from generation.outcome import require_consent, require_output, too_silent
 from generation.partials import CallStart
 from generation.parts import LivePart, PartBuffer
 from generation.plans import Outcome
 from generation.policy import cost_micros
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
+from generation.providers.sdk_errors import stream_closed
 from store.failpoints import reach
 
 
@@ -55,7 +56,7 @@ class ModelCall:
     assembler: Assembler
     started_at: int
     source: PartialSource | None
-    guard: SilenceGuard | None = None
+    begun: bool = False
 
     @property
     def flushed(self) -> bool:
@@ -155,13 +156,14 @@ class ModelCall:
     def _guarded(self) -> SilenceGuard:
         runtime = self.attempt.runtime
         settings = runtime.settings
-        self.guard = runtime.silences.guard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
-        return self.guard
+        return runtime.silences.guard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
 
     def _take(self, part: StreamPart | UsageSoFar, guard: SilenceGuard) -> None:
         runtime, scope = self.attempt.runtime, self.attempt.scope
         reach("provider.part")
-        guard.heard(runtime.settings.silence_timeout)
+        if not isinstance(part, UsageSoFar):  # what a request costs is no answer to it
+            self.begun = True
+            guard.heard(runtime.settings.silence_timeout)
         if scope.over:
             # The stream took the cancellation for its own matter and goes on: what came until now counts.
             raise asyncio.CancelledError
@@ -183,28 +185,14 @@ class ModelCall:
 
     def _finish(self) -> Finish:
         if self.assembler.finish is None:
-            raise ProviderError(
-                ClassifiedError(
-                    kind="timeout",
-                    message="The model's answer was cut off.",
-                    provider=self.model.provider,
-                    retryable=True,
-                )
-            )
+            raise stream_closed(self.model.provider)
         return self.assembler.finish
 
     def _silent(self) -> ProviderError:
         """Return the failure of a call that said nothing for too long."""
         settings = self.attempt.runtime.settings
-        limit = self.guard.limit if self.guard is not None else settings.first_part_timeout
-        return ProviderError(
-            ClassifiedError(
-                kind="stream_silence_timeout",
-                message=f"The model sent nothing for {limit:g} seconds.",
-                provider=self.model.provider,
-                retryable=True,
-            )
-        )
+        limit = settings.silence_timeout if self.begun else settings.first_part_timeout
+        return too_silent(self.model.provider, limit, begun=self.begun)
 
 
 def prepare(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import ssl
 import time
@@ -61,8 +62,7 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
     status = getattr(exc, "status_code", None)
     headers = getattr(response, "headers", None) or {}
     body = _body(getattr(exc, "body", None))
-    inner = body.get("error") if isinstance(body, dict) else None
-    named = inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+    named = _named(body)
     transport = _transport(exc)
     failed = transport in {"reset", "timeout"}
     unreached = failed and bool(_names(exc) & _UNREACHED)
@@ -71,7 +71,7 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
         cause=_cause(exc, connecting=unreached) if failed else "",
         connected=not unreached,
         provider=provider,
-        text="" if transport != "none" else str(exc)[:MAX_BODY],
+        text=_misuse(exc) if transport == "misused" else "" if transport != "none" else str(exc)[:MAX_BODY],
         status=status if isinstance(status, int) else None,
         headers={str(name).lower(): str(value) for name, value in headers.items()},
         body=body,
@@ -129,6 +129,14 @@ def _cause(exc: BaseException, *, connecting: bool) -> str:
     return str(tuple(_chain(exc))[-1]) if connecting else ""
 
 
+def _named(body: Json) -> dict[str, Json]:
+    """Return the object within an answer that names its error; some services send a list of answers."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    inner = body.get("error") if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+
+
 def _word(value: Json) -> str | None:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
@@ -152,10 +160,34 @@ def _transport(exc: BaseException) -> Transport:
     if names & {"APITimeoutError", "TimeoutException"}:
         return "timeout"
     if names & {"APIConnectionError", "TransportError", "StreamError"} or isinstance(exc, ConnectionError):
-        return "reset"
+        return "misused" if _misuse(exc) else "reset"
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         return "closed"  # an event that was cut in the middle
     return "deadline" if isinstance(exc, TimeoutError) else "none"
+
+
+_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b.*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
+"""How the transport says which HTTP/2 error a peer or it itself sent."""
+
+_WORTH_A_RETRY: Final = frozenset(
+    {"0", "2", "7", "8", "11", "NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"}
+)
+"""HTTP/2 errors that say nothing against the request."""
+
+
+def _misuse(exc: BaseException) -> str:
+    """Say how this side broke the protocol, or what of that kind the other side says; else nothing.
+
+    Another try would fail alike. A header that cannot be sent is not quoted: most often it is the key.
+    """
+    for link in _chain(exc):
+        text = str(link)
+        if "LocalProtocolError" in type(link).__name__ and text.startswith("Illegal header"):
+            return "a header of the request cannot be sent: look at the key for characters that are none of it"
+        found = _RESET.search(text)
+        if found is not None and (found[1] not in _WORTH_A_RETRY or "remote_reset:False" in found[2]):
+            return f"the connection broke with HTTP/2 error {found[1]}"
+    return ""
 
 
 @asynccontextmanager

@@ -60,10 +60,13 @@ async def test_budget_of_attempts_spent_then_resume(place: Place) -> None:
         chat = await scene.start("Hello")
         state = await scene.settled(chat, "error")
         assert len(await _retries(scene, chat)) == 1
+        assert state.control.last_error is not None
+        assert state.control.last_error.message.text.endswith("Given up after 2 attempts; try again later.")
         await scene.engine.resume(chat)
         state = await scene.settled(chat, "error")
         assert state.control.last_error is not None
         assert state.control.last_error.kind == "auth"
+        assert "attempt" not in state.control.last_error.message.text
         await scene.engine.send_message(chat, "Again")
         state = await scene.settled(chat)
         assert texts(state) == ["At last."]

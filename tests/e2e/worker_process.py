@@ -16,6 +16,8 @@ from chatfold.settings import Settings
 from generation.agents import Agent
 from generation.providers.registry import ProviderSettings, make_provider
 from generation.tools.contract import Tool, tool
+from store import Store
+from store.sqlite import SqliteStore
 from tests.e2e.tools import add
 
 
@@ -46,6 +48,11 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
+def _store(order: dict[str, Any]) -> str | Store:
+    """Return the order's store: one whose clock stands at ``now``, if that is ordered."""
+    return SqliteStore(order["url"], clock=lambda: int(order["now"])) if "now" in order else str(order["url"])
+
+
 async def main(order: dict[str, Any]) -> None:
     """Run a worker until SIGTERM."""
     stop = asyncio.Event()
@@ -53,7 +60,10 @@ async def main(order: dict[str, Any]) -> None:
     provider = make_provider(order["provider"], ProviderSettings(base_url=order["base_url"], api_key="key-of-the-test"))
     agent = Agent(name=order["agent"], model=order["model"], tools=tools(stop=order["stop"]))
     settings = Settings(**order["settings"])
-    async with Engine(order["url"], [agent], providers={order["provider"]: provider}, settings=settings):
+    engine = Engine(_store(order), [agent], providers={order["provider"]: provider}, settings=settings)
+    if "now" in order:
+        engine.runtime.now = lambda: int(order["now"])
+    async with engine:
         say("ready")
         await stop.wait()
     await provider.close()

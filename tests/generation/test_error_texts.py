@@ -6,7 +6,7 @@ import pytest
 
 from events.content import Json
 from generation.classify import ErrorFacts, classify
-from generation.error_texts import detail_of, message_for, redact
+from generation.error_texts import StreamFault, detail_of, given_up, message_for, redact, stream_message
 
 KINDS = (
     "generic",
@@ -61,8 +61,34 @@ def test_secrets_and_addresses_go(text: str) -> None:
     assert "abc123DEF" not in redact(text)
 
 
-def test_plain_words_stay() -> None:
-    text = "max_tokens: 4096 > 2048, which is the maximum number of tokens for the model"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Item 'rs_68b14140ab' of type 'reasoning'", "Item '[id]' of type 'reasoning'"),
+        ("Duplicate item found with id msg_0c3876fc.", "Duplicate item found with id [id]."),
+        ("fc_12ab34, ws_12ab34, resp_12ab34, call_2_3_0, toolu_01AbCd", "[id], [id], [id], [id], [id]"),
+        ("in organization org-a1b2c3D4 on tokens", "in organization [id] on tokens"),
+        ("limit of your organization (0dccdde6-f924-4f1b-bb3b-92ef846e0a5b)", "limit of your organization ([id])"),
+        ("include the request ID fb94b183e8b7bc5aca22 in it", "include the request ID [id] in it"),
+        ("Request id: req_1332ed8a813a", "Request id: [id]"),
+        ('{"request_id": "req_011CbrFT"}', '{"request_id": "[id]"}'),
+        ("traceId=0af7651916cd43dd8448", "traceId=[id]"),
+    ],
+)
+def test_ids_go(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens: 4096 > 2048, which is the maximum number of tokens for the model",
+        "messages.0.content.1: call_id is missing, msg_type and user_location are unknown",
+        "the model claude-sonnet-4-5-20250929 has no web_search_20250305",
+        "a call-by-call, file-based, org-wide request id is wanted",
+    ],
+)
+def test_plain_words_stay(text: str) -> None:
     assert redact(text) == text
 
 
@@ -79,12 +105,36 @@ def test_plain_words_stay() -> None:
         (None, "two\nlines", False, None),
         (None, "GET https://a.example failed", False, None),
         ("<html>", "<html>", False, None),
+        ([{"error": {"code": 400, "message": "Too long."}}], "raw", False, "Too long."),
+        ({"errors": [{"message": "Too long."}, {"message": "Too late."}]}, "raw", False, "Too long."),
+        ([], "raw", False, "raw"),
+        (None, 'POST "https://a.example/v1": 429 Too Many Requests {"message": "Slow."}', False, "Slow."),
+        (None, 'POST "https://a.example/v1": 400 Bad Request\n{"error": {"message": "No."}}', True, "No."),
+        (None, 'POST "https://a.example/v1": 502 Bad Gateway', False, "502 Bad Gateway"),
+        (None, 'POST "https://a.example/v1": 502 Bad Gateway {"mess', False, "502 Bad Gateway"),
+        ("no healthy upstream", "Error code: 503", False, "no healthy upstream"),
+        ("no healthy upstream", "Error code: 401", True, None),
+        ({"detail": "Too long."}, "Error code: 422", False, "Too long."),
+        ({"reason": 7}, "Error code: 400 - {'reason': 7}", False, None),
         (None, "Error code: 502", False, None),
         (None, "", False, None),
     ],
 )
 def test_details(body: Json, text: str, auth: bool, detail: str | None) -> None:
     assert detail_of(body, text, auth=auth) == detail
+
+
+@pytest.mark.parametrize("fault", ["not_begun", "silent", "no_output", "no_summary"])
+def test_a_fault_of_a_stream_names_whose_it_was(fault: StreamFault) -> None:
+    assert stream_message(fault, "anthropic").startswith("Anthropic ")
+    assert stream_message(fault, "somebody").startswith("The AI provider ")
+
+
+@pytest.mark.parametrize(("attempts", "said"), [(1, "1 attempt;"), (26, "26 attempts;")])
+def test_who_gives_up_says_after_how_many_attempts(attempts: int, said: str) -> None:
+    assert given_up("OpenAI is temporarily overloaded.", attempts) == (
+        f"OpenAI is temporarily overloaded. Given up after {said} try again later."
+    )
 
 
 def test_a_long_detail_is_cut() -> None:

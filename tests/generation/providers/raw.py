@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from events.content import Json
@@ -20,14 +20,17 @@ def sse(events: Sequence[Json | str], *, named: bool = False) -> bytes:
 
 
 @asynccontextmanager
-async def raw_server(body: bytes) -> AsyncIterator[str]:
-    """Answer each connection's request with ``body``; gives the base URL."""
+async def raw_server(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> AsyncIterator[str]:
+    """Answer each connection's request with a status, headers and ``body``; gives the base URL."""
+    named = {"content-type": "text/event-stream", "connection": "close", **(headers or {})}
+    lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in named.items())]
+    start = "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
         await reader.readexactly(length)
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n" + body)
+        writer.write(start + body)
         await writer.drain()
         writer.close()
 

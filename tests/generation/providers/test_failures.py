@@ -82,6 +82,30 @@ async def test_nobody_listens(name: str) -> None:
     assert (caught.value.error.kind, caught.value.error.retryable) == ("timeout", True)
 
 
+async def test_a_key_that_cannot_be_sent_is_not_tried_again_and_not_shown(name: str) -> None:
+    came, gone = bytearray(), asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.extend(await reader.read())
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        provider = make_provider(name, ProviderSettings(base_url=url, api_key="mine\n123"))
+        with pytest.raises(ProviderError) as caught:
+            await collect(provider, request("hi"))
+        await provider.close()
+        await gone.wait()
+    assert not came
+    error = caught.value.error
+    assert (error.kind, error.retryable) == ("generic", False)
+    assert error.detail is not None
+    assert error.detail.startswith("a header of the request cannot be sent")
+    assert "mine" not in error.detail
+
+
 async def test_a_silent_server_times_out(name: str) -> None:
     answer = Answer("Hello.", stall_after=1, chunk_size=2)
     async with serving(name, [answer]) as (server, _):

@@ -14,6 +14,11 @@ from generation.providers.sdk_errors import classified, facts_of
 pytestmark = pytest.mark.anyio
 
 
+def _sent(code: int | str, *, remote: bool = True) -> str:
+    """An HTTP/2 stream that was reset, as the transport says it."""
+    return f"<StreamReset stream_id:1, error_code:{code}, remote_reset:{remote}>"
+
+
 @pytest.mark.parametrize(
     ("exc", "transport"),
     [
@@ -23,6 +28,13 @@ pytestmark = pytest.mark.anyio
         (httpx2.ConnectError("x"), "reset"),
         (httpx2.RemoteProtocolError("x"), "reset"),
         (ConnectionResetError("x"), "reset"),
+        (httpx2.LocalProtocolError("Illegal header value b'Bearer a\\nb'"), "misused"),
+        (httpx2.LocalProtocolError("Can't send data when our state is ERROR"), "reset"),
+        *((httpx2.RemoteProtocolError(_sent(code)), "reset") for code in (0, 2, 7, 8, 11)),
+        *((httpx2.RemoteProtocolError(_sent(code)), "misused") for code in (1, 3, 4, 6, 9)),
+        (httpx2.RemoteProtocolError(_sent("ErrorCodes.CANCEL")), "reset"),
+        (httpx2.RemoteProtocolError(_sent(2, remote=False)), "misused"),
+        (httpx2.RemoteProtocolError("<ConnectionTerminated error_code:0, last_stream_id:3>"), "reset"),
         (TimeoutError("x"), "deadline"),
         (json.JSONDecodeError("x", "", 0), "closed"),
         (asyncio.CancelledError(), "cancelled"),
