@@ -8,7 +8,8 @@ services refuse. A first test:
         ...
     assert server.refused == []
 
-`Gate`, `Answer.stall` and `Answer.cut_after` stop an answer at a chosen chunk. This module owns the public names only.
+`Gate`, `Answer.stall` and `Answer.cut_after` stop an answer at a chosen chunk, and `Answer.cut` says how a connection
+breaks off. This module owns the public names only.
 """
 
 from chatfold.testing.servers.anthropic_history import IssuedThinking
@@ -20,6 +21,7 @@ from chatfold.testing.servers.responses_history import IssuedItems
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.script import (
     Answer,
+    Cut,
     Drop,
     Fail,
     Part,
@@ -37,6 +39,7 @@ from chatfold.testing.servers.signals import Gate, Signal
 __all__ = [
     "Answer",
     "AnthropicServer",
+    "Cut",
     "Drop",
     "Fail",
     "Gate",

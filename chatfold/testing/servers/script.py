@@ -15,10 +15,26 @@ from typing import Final, Literal
 
 from chatfold.testing.servers.signals import Gate
 
-__all__ = ["Answer", "Drop", "Fail", "Part", "Reasoning", "Refusal", "Reply", "Stop", "Text", "ToolCall", "Usage"]
+__all__ = [
+    "Answer",
+    "Cut",
+    "Drop",
+    "Fail",
+    "Part",
+    "Reasoning",
+    "Refusal",
+    "Reply",
+    "Stop",
+    "Text",
+    "ToolCall",
+    "Usage",
+]
 
 _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
+Cut = Literal["close", "reset", "end"]
+"""How a connection breaks off: closed in the middle of the body, reset (RST), or with the body ended as if it were
+whole, as a proxy ends it that lost the service behind it."""
 Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter"]
 
 
@@ -130,6 +146,8 @@ class Drop:
     """Seconds before the connection is closed."""
     gate: Gate | None = None
     """The server waits here before it closes the connection."""
+    cut: Literal["close", "reset"] = "close"
+    """How the connection ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +185,11 @@ class Answer:
     """An error in the middle of the stream, after `fail_after` chunks; the stream then ends as the service ends it."""
     fail_after: int = 0
     cut_after: int | None = None
-    """The chunk after which the connection is closed in the middle of the stream."""
+    """The chunk after which the connection breaks off in the middle of the stream."""
+    cut_after_frames: int | None = None
+    """In place of `cut_after`, where the frames around the chunks matter: the frame after which it breaks off."""
+    cut: Cut = "close"
+    """How it breaks off; an answer in one piece, whose length was told, is closed where this says `end`."""
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -177,7 +199,7 @@ class Answer:
         """
         if isinstance(self.parts, str):
             object.__setattr__(self, "parts", (Text(self.parts),))
-        for name in ("gate_after", "stall_after", "cut_after", "fail_after", "ping_every"):
+        for name in ("gate_after", "stall_after", "cut_after", "cut_after_frames", "fail_after", "ping_every"):
             position = getattr(self, name)
             if position is not None and position < 0:
                 message = f"Answer.{name} must not be negative: {position}"

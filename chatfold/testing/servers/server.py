@@ -30,7 +30,7 @@ from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
-from chatfold.testing.servers.script import Answer, Fail, Reply
+from chatfold.testing.servers.script import Answer, Cut, Drop, Fail, Reply
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
 
@@ -219,8 +219,10 @@ class LoopbackServer(ABC):
             while (raw := await connection.next_request()) is not None:
                 if not await self._serve(connection, raw):
                     break
-        except (ConnectionError, h11.RemoteProtocolError, ConnectionCut):
-            # The client went away, does not speak HTTP, or the script wants the connection closed: so it is.
+        except ConnectionCut as cut:
+            await self._break_off(connection, cut.how)
+        except (ConnectionError, h11.RemoteProtocolError):
+            # The client went away or does not speak HTTP: its connection is closed.
             return
         except Exception as crash:  # noqa: BLE001 -- raised again by `stop`, in the thread of the test
             self._crashes.append(crash)
@@ -273,8 +275,8 @@ class LoopbackServer(ABC):
                 await self._send_answer(connection, request, reply, plan)
             case Fail():
                 await self._send_failure(connection, request, reply)
-            case _:
-                self._cut()
+            case Drop():
+                raise ConnectionCut(reply.cut)
 
     def _check(self, request: RecordedRequest) -> None:
         if request.path != self.path:
@@ -338,8 +340,13 @@ class LoopbackServer(ABC):
         fail = Fail(refusal.status, refusal.message, type=refusal.type, code=refusal.code, param=refusal.param)
         await self._send_failure(connection, request, fail)
 
-    def _cut(self) -> NoReturn:
-        raise ConnectionCut
+    async def _break_off(self, connection: HttpConnection, how: Cut) -> None:
+        """Break off as the script says; the connection is closed in any case, also where the client was faster."""
+        with contextlib.suppress(ConnectionError):
+            if how == "reset":
+                await connection.reset()
+            elif how == "end":
+                await connection.finish()
 
 
 def _parse(raw: bytes) -> Json:
