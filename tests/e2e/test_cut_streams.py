@@ -145,7 +145,7 @@ async def test_after_each_frame(place: Place, cut: Cut) -> None:
         for at in range(FRAMES)
     }
     async with stage(place, Service(answers), tools=[add_up]) as scene:
-        chats = [await scene.start(text) for text in answers]
+        chats = [(await scene.engine.create_chat(place.agent, text)).chat for text in answers]
         again = []
         for chat in chats:
             await _said_once(scene, chat, await scene.settled(chat))
