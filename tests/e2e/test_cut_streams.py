@@ -81,8 +81,10 @@ async def _retries(scene: Scene, chat: str) -> int:
     return sum(isinstance(each.event, RetryScheduled) for each in await scene.engine.events(chat))
 
 
-def _is_shown(text: str, items: Sequence[StreamItem]) -> bool:
-    return _shown(items) == text
+def _is_shown(text: str, retries: int, items: Sequence[StreamItem]) -> bool:
+    """Whether a client shows a text, and has heard of so many retries."""
+    heard = sum(isinstance(one, EventItem) and isinstance(one.recorded.event, RetryScheduled) for one in items)
+    return _shown(items) == text and heard == retries
 
 
 def _event(items: Sequence[StreamItem], kind: str) -> int:
@@ -122,9 +124,9 @@ async def _cut_once_shown(scene: Scene, case: _Case) -> str:
     """Let the connection break once the client has seen what came before, and see what it comes to."""
     chat = await scene.start(case.text)
     watcher = scene.watchers[chat]
-    for gate, seen in ((case.cut, CHUNKS[: case.count]), (case.again, CHUNKS)):
+    for gate, seen, retries in ((case.cut, CHUNKS[: case.count], 0), (case.again, CHUNKS, 1)):
         await gate.reached(PATIENCE)
-        await watcher.until(partial(_is_shown, "".join(seen)))
+        await watcher.until(partial(_is_shown, "".join(seen), retries))
         gate.release()
     state = await scene.settled(chat)
     await _said_once(scene, chat, state)
