@@ -16,7 +16,7 @@ from chatfold.testing.servers.anthropic_history import IssuedThinking
 from chatfold.testing.servers.anthropic_server import AnthropicServer
 from chatfold.testing.servers.chat_server import OpenAIChatServer
 from chatfold.testing.servers.matching import Script, ScriptByUserText, ScriptError, ScriptFunction
-from chatfold.testing.servers.recording import RecordedRequest, RefusedRequest
+from chatfold.testing.servers.recording import RecordedRequest, RefusedRequest, Seen
 from chatfold.testing.servers.responses_history import IssuedItems
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.script import (
@@ -24,10 +24,12 @@ from chatfold.testing.servers.script import (
     Cut,
     Drop,
     Fail,
+    Found,
     Part,
     Reasoning,
     Refusal,
     Reply,
+    Search,
     Stop,
     Text,
     ToolCall,
@@ -42,6 +44,7 @@ __all__ = [
     "Cut",
     "Drop",
     "Fail",
+    "Found",
     "Gate",
     "IssuedItems",
     "IssuedThinking",
@@ -58,6 +61,8 @@ __all__ = [
     "ScriptByUserText",
     "ScriptError",
     "ScriptFunction",
+    "Search",
+    "Seen",
     "Signal",
     "Stop",
     "Text",

@@ -20,10 +20,12 @@ __all__ = [
     "Cut",
     "Drop",
     "Fail",
+    "Found",
     "Part",
     "Reasoning",
     "Refusal",
     "Reply",
+    "Search",
     "Stop",
     "Text",
     "ToolCall",
@@ -35,7 +37,18 @@ _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 Cut = Literal["close", "reset", "end"]
 """How a connection breaks off: closed in the middle of the body, reset (RST), or with the body ended as if it were
 whole, as a proxy ends it that lost the service behind it."""
-Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter"]
+Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter", "pause"]
+"""Why the model stopped; `pause`: Anthropic's service stops in the middle of searches, and is to be asked to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page that a search of the service's found."""
+
+    url: str
+    title: str = "A page"
+    text: str = "What the page says."
+    """What of it is cited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,8 @@ class Text:
 
     text: str
     """The whole text; `Answer.chunk_size` cuts it into deltas."""
+    cites: Sequence[Found] = ()
+    """The pages that it cites; Chat Completions has no citations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,21 @@ class Refusal:
     text: str
 
 
-Part = Text | Reasoning | ToolCall | Refusal
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A web search that the service runs; the request must have the service's own tool. Chat Completions has none."""
+
+    query: str | None = None
+    """What is searched for; None (Anthropic): the search with which the paused answer before ended goes on."""
+    results: Sequence[Found] | None = ()
+    """What was found; None (Anthropic): nothing yet, the answer pauses here."""
+    error: str | None = None
+    """In place of results, Anthropic: the code of an error, such as `max_uses_exceeded`. Elsewhere: it failed."""
+    id: str | None = None
+    """The provider's id of the search; None lets the server make one."""
+
+
+Part = Text | Reasoning | ToolCall | Refusal | Search
 
 
 @dataclass(frozen=True, slots=True)

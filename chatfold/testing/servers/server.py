@@ -30,7 +30,7 @@ from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
-from chatfold.testing.servers.script import Answer, Cut, Drop, Fail, Reply
+from chatfold.testing.servers.script import Answer, Cut, Fail, Reply
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
 
@@ -275,7 +275,7 @@ class LoopbackServer(ABC):
                 await self._send_answer(connection, request, reply, plan)
             case Fail():
                 await self._send_failure(connection, request, reply)
-            case Drop():
+            case _:
                 raise ConnectionCut(reply.cut)
 
     def _check(self, request: RecordedRequest) -> None:
