@@ -34,7 +34,13 @@ def _index(frames: list[Frame], chunks: int | None) -> int | None:
 
 
 async def play_frames(
-    answer: Answer, frames: list[Frame], send: Send, *, ping: Frame, failure: Callable[[int], list[Frame]] | None
+    answer: Answer,
+    frames: list[Frame],
+    send: Send,
+    *,
+    ping: Frame,
+    failure: Callable[[int], list[Frame]] | None,
+    complete: Callable[[], None],
 ) -> None:
     """Send a stream as the answer says.
 
@@ -44,6 +50,7 @@ async def play_frames(
         send: Writes bytes to the client.
         ping: The protocol's keep-alive.
         failure: Makes the frames that report `answer.fail`, if it has one, from the number of frames sent before.
+        complete: Called before the last frame: who has read it may count on what the service keeps.
 
     Raises:
         ConnectionCut: The script cuts the stream here.
@@ -63,6 +70,8 @@ async def play_frames(
             return
         if at == cut_at:
             raise ConnectionCut(answer.cut)
+        if at == len(frames) - 1:
+            complete()
         if at < len(frames):
             await send(frames[at].data)
             chunks += frames[at].delta
@@ -70,8 +79,10 @@ async def play_frames(
                 await send(ping.data)
 
 
-async def play_body(answer: Answer, body: bytes, send: Send) -> None:
+async def play_body(answer: Answer, body: bytes, send: Send, complete: Callable[[], None]) -> None:
     """Send an answer in one piece: it waits before its body, and a cut leaves half of it unsent.
+
+    `complete` is called before a whole body, as `play_frames` does.
 
     Raises:
         ConnectionCut: The script cuts the answer here.
@@ -83,4 +94,5 @@ async def play_body(answer: Answer, body: bytes, send: Send) -> None:
     if answer.cut_after is not None or answer.cut_after_frames is not None:
         await send(body[: len(body) // 2])
         raise ConnectionCut("close" if answer.cut == "end" else answer.cut)
+    complete()
     await send(body)

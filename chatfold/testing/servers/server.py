@@ -17,6 +17,7 @@ import inspect
 import json
 import threading
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import ClassVar, NoReturn, Self
 
 try:
@@ -91,7 +92,7 @@ class LoopbackServer(ABC):
         return [("x-request-id", f"req_{request.index:024d}")]
 
     def completed(self, request: RecordedRequest, plan: Plan) -> None:  # noqa: B027 -- most protocols keep nothing
-        """Called once a whole answer was sent; keeps what the protocol keeps, by default nothing."""
+        """Called before the end of a whole answer is sent; keeps what the protocol keeps, by default nothing."""
 
     # What a test uses.
 
@@ -303,12 +304,13 @@ class LoopbackServer(ABC):
         self, connection: HttpConnection, request: RecordedRequest, answer: Answer, plan: Plan
     ) -> None:
         common = self.response_headers(request)
+        complete = partial(self.completed, request, plan)
         if request.stream:
             kind = "text/event-stream; charset=utf-8"
             await connection.start(200, [("content-type", kind), ("cache-control", "no-cache"), *common])
             fail = answer.fail
             failure = None if fail is None else lambda sent: self.failure_frames(request, fail, plan, sent)
-            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure)
+            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete)
         else:
             body = dump(plan.body)
             length = ("content-length", str(len(body)))
@@ -316,10 +318,8 @@ class LoopbackServer(ABC):
                 await self._send_failure(connection, request, answer.fail)
                 return
             await connection.start(200, [("content-type", "application/json"), length, *common])
-            await play_body(answer, body, connection.send)
+            await play_body(answer, body, connection.send, complete)
         request.sent = True
-        if answer.fail is None:
-            self.completed(request, plan)
         await connection.finish()
 
     async def _send_failure(self, connection: HttpConnection, request: RecordedRequest, fail: Fail) -> None:

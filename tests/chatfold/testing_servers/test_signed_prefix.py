@@ -173,4 +173,4 @@ async def test_a_call_with_broken_arguments_may_come_back_otherwise() -> None:
 
 
 def _signed(event: Any) -> bool:
-    return event.type == "content_block_delta" and event.delta.type == "signature_delta"
+    return bool(event.type == "content_block_delta" and event.delta.type == "signature_delta")
