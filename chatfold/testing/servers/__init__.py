@@ -8,24 +8,28 @@ services refuse. A first test:
         ...
     assert server.refused == []
 
-`Gate`, `Answer.stall` and `Answer.cut_after` stop an answer at a chosen chunk. This module owns the public names only.
+`Gate`, `Answer.stall` and `Answer.cut_after` stop an answer at a chosen chunk, and `Answer.cut` says how a connection
+breaks off. This module owns the public names only.
 """
 
 from chatfold.testing.servers.anthropic_history import IssuedThinking
 from chatfold.testing.servers.anthropic_server import AnthropicServer
 from chatfold.testing.servers.chat_server import OpenAIChatServer
 from chatfold.testing.servers.matching import Script, ScriptByUserText, ScriptError, ScriptFunction
-from chatfold.testing.servers.recording import RecordedRequest, RefusedRequest
+from chatfold.testing.servers.recording import RecordedRequest, RefusedRequest, Seen
 from chatfold.testing.servers.responses_history import IssuedItems
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.script import (
     Answer,
+    Cut,
     Drop,
     Fail,
+    Found,
     Part,
     Reasoning,
     Refusal,
     Reply,
+    Search,
     Stop,
     Text,
     ToolCall,
@@ -37,8 +41,10 @@ from chatfold.testing.servers.signals import Gate, Signal
 __all__ = [
     "Answer",
     "AnthropicServer",
+    "Cut",
     "Drop",
     "Fail",
+    "Found",
     "Gate",
     "IssuedItems",
     "IssuedThinking",
@@ -55,6 +61,8 @@ __all__ = [
     "ScriptByUserText",
     "ScriptError",
     "ScriptFunction",
+    "Search",
+    "Seen",
     "Signal",
     "Stop",
     "Text",

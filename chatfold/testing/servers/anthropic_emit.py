@@ -4,26 +4,32 @@ Owns the field names of responses; what may be asked is checked elsewhere.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from chatfold.testing.servers.anthropic_search import SearchCall, SearchResults, citation
 from chatfold.testing.servers.matching import ScriptError
 from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.script import Answer, Part, Reasoning, Refusal, Text, ToolCall, Usage
 from chatfold.testing.servers.wire import Frame, cut, sse
 
-__all__ = ["PING", "events", "message"]
+__all__ = ["PING", "Piece", "block", "events", "message"]
+
+Piece = Part | SearchCall | SearchResults
+"""A part of an answer, a search taken apart into its two blocks."""
 
 PING = sse({"type": "ping"}, "ping")
+_DIRECT: Json = {"type": "direct"}
 _STOPS = {
     "end": "end_turn",
     "tool_calls": "tool_use",
     "max_tokens": "max_tokens",
     "refusal": "refusal",
     "content_filter": "refusal",
+    "pause": "pause_turn",
 }
 
 
-def message(answer: Answer, parts: list[Part], response_id: str, model: str) -> Json:
+def message(answer: Answer, parts: Sequence[Piece], response_id: str, model: str) -> Json:
     """The whole message, as a request without `stream` gets it.
 
     Raises:
@@ -34,13 +40,13 @@ def message(answer: Answer, parts: list[Part], response_id: str, model: str) -> 
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [_block(part) for part in parts if not isinstance(part, Refusal)],
+        "content": [block(part) for part in parts if not isinstance(part, Refusal)],
         **_stop(answer, parts),
         "usage": _usage(answer.usage or Usage(0, 0)),
     }
 
 
-def events(answer: Answer, parts: list[Part], response_id: str, model: str) -> list[Frame]:
+def events(answer: Answer, parts: Sequence[Piece], response_id: str, model: str) -> list[Frame]:
     """The events of the stream."""
     usage = answer.usage or Usage(0, 0)
     start: Json = {
@@ -64,19 +70,23 @@ def events(answer: Answer, parts: list[Part], response_id: str, model: str) -> l
     return frames
 
 
-def _block_events(answer: Answer, part: Part, index: int) -> Iterator[Frame]:
-    block = _block(part, empty=True)
-    yield _event("content_block_start", index=index, content_block=block)
+def _block_events(answer: Answer, part: Piece, index: int) -> Iterator[Frame]:
+    yield _event("content_block_start", index=index, content_block=block(part, empty=True))
     for delta, counts in _deltas(answer, part):
         yield _event("content_block_delta", counts=counts, index=index, delta=delta)
     yield _event("content_block_stop", index=index)
 
 
-def _deltas(answer: Answer, part: Part) -> Iterator[tuple[Json, bool]]:
+def _deltas(answer: Answer, part: Piece) -> Iterator[tuple[Json, bool]]:
     match part:
-        case Text(text):
+        case Text(text, cites):
             for piece in cut(text, answer):
                 yield {"type": "text_delta", "text": piece}, True
+            for found in cites:
+                yield {"type": "citations_delta", "citation": citation(found)}, False
+        case SearchCall(_, query):
+            yield {"type": "input_json_delta", "partial_json": ""}, False
+            yield {"type": "input_json_delta", "partial_json": json.dumps({"query": query})}, False
         case Reasoning(text, signature, redacted=False):
             for piece in cut(text, answer):
                 yield {"type": "thinking_delta", "thinking": piece}, True
@@ -89,10 +99,21 @@ def _deltas(answer: Answer, part: Part) -> Iterator[tuple[Json, bool]]:
             return
 
 
-def _block(part: Part, *, empty: bool = False) -> Json:
+def block(part: Piece, *, empty: bool = False) -> Json:
+    """One content block; `empty`: as it is opened, before its deltas.
+
+    Raises:
+        ScriptError: It is no block, or its arguments cannot be sent in one piece.
+    """
     match part:
-        case Text(text):
-            return {"type": "text", "text": "" if empty else text, "citations": None}
+        case Text(text, cites):
+            cited = [citation(found) for found in cites if not empty]
+            return {"type": "text", "text": "" if empty else text, "citations": cited if cites else None}
+        case SearchCall(search, query):
+            given = {} if empty else {"query": query}
+            return {"type": "server_tool_use", "id": search, "name": "web_search", "input": given, "caller": _DIRECT}
+        case SearchResults(search):
+            return {"type": "web_search_tool_result", "tool_use_id": search, "content": part.content, "caller": _DIRECT}
         case Reasoning(_, signature, redacted=True):
             return {"type": "redacted_thinking", "data": signature}
         case Reasoning(text, signature):
@@ -103,7 +124,7 @@ def _block(part: Part, *, empty: bool = False) -> Json:
                 "id": part.id,
                 "name": part.name,
                 "input": {} if empty else _input(part),
-                "caller": {"type": "direct"},
+                "caller": _DIRECT,
             }
         case _:
             problem = f"{part!r} is no content block"
@@ -122,7 +143,7 @@ def _input(call: ToolCall) -> Json:
     return value
 
 
-def _stop(answer: Answer, parts: list[Part]) -> Json:
+def _stop(answer: Answer, parts: Sequence[Piece]) -> Json:
     reason = answer.wire_stop or _STOPS[answer.effective_stop]
     details = None
     if reason == "refusal":

@@ -1,6 +1,7 @@
 """The rules that an Anthropic conversation must keep across its messages.
 
-Owns roles, empty content, calls and their results, thinking blocks and cache breakpoints. Messages of one role that
+Owns roles, empty content, calls and their results, thinking blocks and cache breakpoints; searches are
+`anthropic_search`'s. Messages of one role that
 follow each other are one turn, as the service has them, so their order is judged by turns.
 """
 
@@ -8,29 +9,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from chatfold.testing.servers.anthropic_prefix import Coverage, Prefix
+from chatfold.testing.servers.anthropic_search import IssuedSearches, check_searches
 from chatfold.testing.servers.anthropic_shape import (
     MessagesRequest,
     RedactedThinking,
+    ServerToolUse,
     TextBlock,
     Thinking,
     ToolResult,
     ToolUse,
+    WebSearchToolResult,
 )
 from chatfold.testing.servers.checks import RequestRefused
 
 __all__ = ["IssuedThinking", "check_history"]
 
 _CACHE_LIMIT = 4
+_OF_ASSISTANTS = (ToolUse, Thinking, RedactedThinking, ServerToolUse, WebSearchToolResult)
 
 
 @dataclass(slots=True)
 class IssuedThinking:
-    """The thinking that a server has given out; only this may come back."""
+    """The thinking, and what goes with it, that a server has given out; only this may come back."""
 
     signatures: dict[str, str] = field(default_factory=dict)
     """Thinking text by signature."""
     redacted: set[str] = field(default_factory=set)
     """The data of redacted thinking."""
+    covers: Coverage = "text"
+    """What a signature covers: a block comes back only with it."""
+    prefixes: dict[str, str] = field(default_factory=dict)
+    """The digest of what stood before a block, by its signature or data."""
+    broken: set[str] = field(default_factory=set)
+    """The ids of calls whose arguments were no JSON object."""
+    searches: IssuedSearches = field(default_factory=IssuedSearches)
+    """What searches have given out."""
+    paused: set[str] = field(default_factory=set)
+    """The last blocks of answers that paused: a conversation may end with one."""
 
 
 @dataclass(slots=True)
@@ -44,11 +60,12 @@ class _Turn:
     """Each block with its place."""
 
 
-def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_prefill: bool) -> None:
+def check_history(request: MessagesRequest, prefix: Prefix, issued: IssuedThinking, *, allow_prefill: bool) -> None:
     """Check a conversation.
 
     Args:
         request: The request, whose shape is right.
+        prefix: What stands before each of its thinking blocks.
         issued: The thinking that may come back.
         allow_prefill: Whether the last message may be the assistant's, as older models allow.
 
@@ -60,13 +77,15 @@ def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_pre
         _refuse("messages: at least one message is required")
     if turns[0].role != "user":
         _refuse('messages: first message must use the "user" role')
-    if turns[-1].role == "assistant" and not allow_prefill:
+    goes_on = turns[-1].role == "assistant" and prefix.last in issued.paused
+    if turns[-1].role == "assistant" and not allow_prefill and not goes_on:
         _refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
     if not isinstance(request.system, str):
         _check_texts("system", [("system", block) for block in request.system or []])
     _check_ids(turns)
     for position, turn in enumerate(turns):
         _check_turn(turn, issued)
+        check_searches(turn.blocks, issued.searches, goes_on=goes_on and turn is turns[-1])
         if turn.role == "system":
             _check_system(turn, turns[position - 1 : position], turns[position + 1 :])
         before = turns[position - 1] if position else None
@@ -75,6 +94,7 @@ def check_history(request: MessagesRequest, issued: IssuedThinking, *, allow_pre
         _check_calls(turn, after)
     if request.thinking is not None and request.thinking.type == "enabled":
         _check_starts_with_thinking([turn for turn in turns if turn.role == "assistant"])
+    _check_prefixes(prefix, issued)
     _check_cache(request)
 
 
@@ -100,9 +120,9 @@ def _turns(request: MessagesRequest) -> Iterator[_Turn]:
 def _check_turn(turn: _Turn, issued: IssuedThinking) -> None:
     _check_texts("messages", turn.blocks)
     for place, block in turn.blocks:
-        if isinstance(block, ToolUse | Thinking | RedactedThinking) and turn.role != "assistant":
+        if isinstance(block, _OF_ASSISTANTS) and turn.role != "assistant":
             _refuse(f"{place}: `{block.type}` blocks can only be in `assistant` messages")
-        if not isinstance(block, TextBlock | ToolUse | Thinking | RedactedThinking) and turn.role != "user":
+        if not isinstance(block, (TextBlock, *_OF_ASSISTANTS)) and turn.role != "user":
             _refuse(f"{place}: `{block.type}` blocks can only be in `user` messages")
         if isinstance(block, TextBlock) and block.citations and turn.role == "user":
             _refuse(f"{place}: `citations` are not permitted on `text` blocks in `user` messages")
@@ -197,14 +217,30 @@ def _check_results(turn: _Turn, before: _Turn | None) -> None:
         seen.add(block.tool_use_id)
 
 
+def _check_prefixes(prefix: Prefix, issued: IssuedThinking) -> None:
+    """Each thinking block stands behind what stood before it when it was given out."""
+    for place, seal, before in prefix.before if issued.covers != "text" else ():
+        if issued.prefixes.get(seal, before) != before:
+            _refuse(f"{place}: Invalid `signature` in `thinking` block")
+
+
 def _check_cache(request: MessagesRequest) -> None:
+    """At most four breakpoints, those of an hour before those of five minutes."""
     blocks: list[Any] = [request, *(request.tools or [])]
     blocks += request.system if isinstance(request.system, list) else []
     for message in request.messages:
         blocks += message.blocks
-    found = sum(getattr(block, "cache_control", None) is not None for block in blocks)
-    if found > _CACHE_LIMIT:
-        _refuse(f"A maximum of {_CACHE_LIMIT} blocks with cache_control may be provided. Found {found}.")
+    marked = [block.cache_control for block in blocks if getattr(block, "cache_control", None) is not None]
+    if len(marked) > _CACHE_LIMIT:
+        _refuse(f"A maximum of {_CACHE_LIMIT} blocks with cache_control may be provided. Found {len(marked)}.")
+    short = False
+    for control in marked[1:] if request.cache_control is not None else marked:
+        if control.ttl == "1h" and short:
+            _refuse(
+                "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks "
+                "are processed in the following order: `tools`, `system`, `messages`."
+            )
+        short = short or control.ttl != "1h"
 
 
 def _refuse(message: str) -> NoReturn:

@@ -8,18 +8,23 @@ from typing import Any
 
 from chatfold.testing.servers import anthropic_emit
 from chatfold.testing.servers.anthropic_history import IssuedThinking, check_history
+from chatfold.testing.servers.anthropic_prefix import Prefix
+from chatfold.testing.servers.anthropic_search import SearchResults, expand, seal
 from chatfold.testing.servers.anthropic_shape import (
     VERSIONS,
     MessagesRequest,
     MessagesRequest2023,
+    ServerToolUse,
     TextBlock,
     ToolResult,
+    ToolUse,
+    WebSearch,
     parse,
 )
 from chatfold.testing.servers.checks import RequestRefused
-from chatfold.testing.servers.matching import Script
-from chatfold.testing.servers.recording import Json, RecordedRequest
-from chatfold.testing.servers.script import Answer, Fail, Part, Reasoning
+from chatfold.testing.servers.matching import Script, ScriptError
+from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
+from chatfold.testing.servers.script import Answer, Fail, Reasoning, Refusal, Text, ToolCall
 from chatfold.testing.servers.server import LoopbackServer
 from chatfold.testing.servers.wire import Frame, Plan, resolve, sse
 
@@ -54,6 +59,7 @@ class AnthropicServer(LoopbackServer):
         repeat_call_ids: bool = False,
         allow_prefill: bool = False,
         issued: IssuedThinking | None = None,
+        body_limit: int = 32 << 20,
     ) -> None:
         """Make a server that does not listen yet.
 
@@ -62,14 +68,21 @@ class AnthropicServer(LoopbackServer):
             repeat_call_ids: See `LoopbackServer`.
             allow_prefill: Whether a conversation may end with an assistant message, as with older models.
             issued: The thinking that may come back; pass another server's to accept what that one has given out.
+            Its `covers` says what signatures cover.
+            body_limit: The most bytes that a request may have.
         """
         super().__init__(script, repeat_call_ids=repeat_call_ids)
         self.issued = IssuedThinking() if issued is None else issued
         self._allow_prefill = allow_prefill
+        self._body_limit = body_limit
+        self._prefixes: dict[int, Prefix] = {}
 
     def check_headers(self, request: RecordedRequest) -> None:
-        """Check key, version and content type."""
+        """Check size, key and version."""
         headers = request.headers
+        if len(request.raw) > self._body_limit:
+            message = "Request exceeds the maximum size"
+            raise RequestRefused(message, status=413)
         if not headers.get("x-api-key") and not headers.get("authorization", "").startswith("Bearer "):
             message = "x-api-key header is required"
             raise RequestRefused(message, status=401)
@@ -85,7 +98,10 @@ class AnthropicServer(LoopbackServer):
         """Check shape and history."""
         body = parse(request.body, request.headers["anthropic-version"])
         _check_options(body)
-        check_history(body, self.issued, allow_prefill=self._allow_prefill)
+        prefix = Prefix.of(request.body, self.issued.covers, self.issued.broken)
+        check_history(body, prefix, self.issued, allow_prefill=self._allow_prefill)
+        self._prefixes[request.index] = prefix
+        request.seen = _seen(body, prefix)
         users = [message for message in body.messages if message.role == "user"]
         texts = ["".join(b.text for b in message.blocks if isinstance(b, TextBlock)) for message in users]
         request.user_texts = tuple(text for text in texts if text)
@@ -93,11 +109,11 @@ class AnthropicServer(LoopbackServer):
         request.tool_results = tuple((result.tool_use_id, _text(result.content)) for result in results)
 
     def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
-        """Put an answer into the protocol's form, and remember its thinking."""
-        parts = resolve(answer, self.ids, "toolu_", "sig_")
+        """Put an answer into the protocol's form, and remember its thinking and what its searches found."""
+        parts = list(expand(resolve(answer, self.ids, "toolu_", "sig_"), request.body, self.ids))
         response_id = answer.id or self.ids.new("msg_")
         model = answer.model or request.model
-        self._issue(parts)
+        self._issue(answer, parts, self._prefixes.pop(request.index))
         if request.stream:
             return Plan(anthropic_emit.events(answer, parts, response_id, model), {})
         return Plan([], anthropic_emit.message(answer, parts, response_id, model))
@@ -121,13 +137,55 @@ class AnthropicServer(LoopbackServer):
         """The request's id under the service's name."""
         return [("request-id", f"req_{request.index:024d}")]
 
-    def _issue(self, parts: list[Part]) -> None:
+    def _issue(self, answer: Answer, parts: list[anthropic_emit.Piece], prefix: Prefix) -> None:
         for part in parts:
-            if isinstance(part, Reasoning) and part.signature is not None:
-                if part.redacted:
-                    self.issued.redacted.add(part.signature)
-                else:
-                    self.issued.signatures[part.signature] = part.text
+            match part:
+                case Refusal():
+                    continue
+                case Reasoning(text, str(signature), redacted):
+                    self.issued.prefixes[signature] = prefix.digest
+                    if redacted:
+                        self.issued.redacted.add(signature)
+                    else:
+                        self.issued.signatures[signature] = text
+                case SearchResults(_, results):
+                    self.issued.searches.contents.update(seal("content", found) for found in results)
+                case Text(_, cites):
+                    self.issued.searches.indexes.update(seal("index", found) for found in cites)
+                case _:
+                    pass
+            prefix.add("assistant", self._block(part), self.issued.broken)
+        if answer.effective_stop == "pause":
+            self.issued.paused.add(prefix.last)
+
+    def _block(self, part: anthropic_emit.Piece) -> Json:
+        """The block as it should come back; a call whose arguments are no JSON object cannot."""
+        try:
+            return anthropic_emit.block(part)
+        except ScriptError:
+            if not isinstance(part, ToolCall) or part.id is None:
+                raise
+            self.issued.broken.add(part.id)
+            return {"type": "tool_use", "id": part.id, "name": part.name}
+
+
+def _seen(body: MessagesRequest, prefix: Prefix) -> Seen:
+    blocks = [block for message in body.messages for block in message.blocks]
+    placed: list[tuple[str, object]] = [
+        ("request", body),
+        *((f"tools.{at}", tool) for at, tool in enumerate(body.tools or [])),
+    ]
+    system = body.system if isinstance(body.system, list) else []
+    placed += [(f"system.{at}", block) for at, block in enumerate(system)]
+    for index, message in enumerate(body.messages):
+        placed += [(f"messages.{index}.content.{at}", block) for at, block in enumerate(message.blocks)]
+    return Seen(
+        roles=tuple(message.role for message in body.messages),
+        calls=tuple(block.id for block in blocks if isinstance(block, ToolUse)),
+        reasoning=tuple(seal for _, seal, _ in prefix.before),
+        searches=tuple(block.id for block in blocks if isinstance(block, ServerToolUse)),
+        breakpoints=tuple(place for place, block in placed if getattr(block, "cache_control", None) is not None),
+    )
 
 
 def _check_options(body: MessagesRequest) -> None:
@@ -140,7 +198,12 @@ def _check_options(body: MessagesRequest) -> None:
     choice, thinking = body.tool_choice, body.thinking
     message = ""
     for index, tool in enumerate(body.tools or []):
-        if not {"oneOf", "allOf", "anyOf"}.isdisjoint(tool.input_schema.model_extra or ()):
+        if isinstance(tool, WebSearch):
+            if tool.allowed_domains and tool.blocked_domains:
+                words = "Only one of `allowed_domains` and `blocked_domains` may be given."
+                message = f"tools.{index}.{tool.type}: {words}"
+                raise RequestRefused(message)
+        elif not {"oneOf", "allOf", "anyOf"}.isdisjoint(tool.input_schema.model_extra or ()):
             words = "input_schema does not support oneOf, allOf, or anyOf at the top level"
             message = f"tools.{index}.custom.input_schema: {words}"
             raise RequestRefused(message)

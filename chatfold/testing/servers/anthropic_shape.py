@@ -4,27 +4,31 @@ Owns what can be said of one field at a time; rules across messages are `anthrop
 refusals as pydantic does, so the first of pydantic's errors is the answer.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from chatfold.testing.servers.checks import RequestRefused, Shape, first_error
 from chatfold.testing.servers.recording import Json
 
 __all__ = [
     "VERSIONS",
+    "Custom",
     "MessagesRequest",
     "MessagesRequest2023",
     "RedactedThinking",
+    "ServerToolUse",
     "TextBlock",
     "Thinking",
     "ToolResult",
     "ToolUse",
+    "WebSearch",
+    "WebSearchToolResult",
     "parse",
 ]
 
 Id = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$")]
+SearchId = Annotated[str, Field(pattern=r"^srvtoolu_[a-zA-Z0-9_]+$")]
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 
 
@@ -95,8 +99,45 @@ class RedactedThinking(Shape):
     data: str
 
 
+class ServerToolUse(Block):
+    """A search that the service ran; its other tools are not known here."""
+
+    type: Literal["server_tool_use"]
+    id: SearchId
+    name: Literal["web_search"]
+    input: dict[str, Any]
+    caller: dict[str, Any] | None = None
+
+
+class WebSearchResult(Shape):
+    """A page that a search found; only the service can read its content."""
+
+    type: Literal["web_search_result"]
+    url: str
+    title: str
+    encrypted_content: str
+    page_age: str | None = None
+
+
+class WebSearchError(Shape):
+    """Why a search found nothing."""
+
+    type: Literal["web_search_tool_result_error"]
+    error_code: str
+
+
+class WebSearchToolResult(Block):
+    """What a search found."""
+
+    type: Literal["web_search_tool_result"]
+    tool_use_id: SearchId
+    content: list[WebSearchResult] | WebSearchError
+    caller: dict[str, Any] | None = None
+
+
 ContentBlock = Annotated[
-    TextBlock | SourceBlock | ToolUse | ToolResult | Thinking | RedactedThinking, Field(discriminator="type")
+    TextBlock | SourceBlock | ToolUse | ToolResult | Thinking | RedactedThinking | ServerToolUse | WebSearchToolResult,
+    Field(discriminator="type"),
 ]
 
 
@@ -136,6 +177,34 @@ class Custom(Block):
     input_examples: list[dict[str, Any]] | None = None
 
 
+class WebSearch(Block):
+    """The search that the service runs."""
+
+    type: Literal["web_search_20250305", "web_search_20260209", "web_search_20260318"]
+    name: Literal["web_search"]
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+    max_uses: Annotated[int, Field(gt=0)] | None = None
+    user_location: dict[str, Any] | None = None
+    allowed_callers: list[str] | None = None
+    defer_loading: bool | None = None
+    strict: bool | None = None
+
+
+def _tool_tag(value: Any) -> str:
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "custom" if kind is None else str(kind)
+
+
+AnyTool = Annotated[
+    Annotated[Custom, Tag("custom")]
+    | Annotated[WebSearch, Tag("web_search_20250305")]
+    | Annotated[WebSearch, Tag("web_search_20260209")]
+    | Annotated[WebSearch, Tag("web_search_20260318")],
+    Discriminator(_tool_tag),
+]
+
+
 class ToolChoice(Shape):
     """Whether and which tool the model must call."""
 
@@ -159,7 +228,7 @@ class MessagesRequest(Shape):
     max_tokens: Annotated[int, Field(ge=0)]
     messages: list[TurnMessage]
     system: str | list[TextBlock] | None = None
-    tools: list[Custom] | None = None
+    tools: list[AnyTool] | None = None
     tool_choice: ToolChoice | None = None
     thinking: ThinkingConfig | None = None
     stream: bool | None = None
@@ -202,5 +271,5 @@ def parse(body: Json, version: str) -> MessagesRequest:
     except ValidationError as error:
         first = first_error(error)
         place = ".".join(str(step) for step in first["loc"] if not str(step).startswith("list["))
-        message = re.sub(r"^(tools\.\d+\.)", r"\1custom.", f"{place}: {first['msg']}")
+        message = f"{place}: {first['msg']}"
         raise RequestRefused(message) from error

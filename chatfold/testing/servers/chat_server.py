@@ -7,9 +7,9 @@ from typing import Any
 
 from chatfold.testing.servers import chat_emit
 from chatfold.testing.servers.chat_history import check_history, check_options
-from chatfold.testing.servers.chat_shape import ChatRequest, TextPart, ToolMessage, UserMessage
+from chatfold.testing.servers.chat_shape import AssistantMessage, ChatRequest, TextPart, ToolMessage, UserMessage
 from chatfold.testing.servers.openai_common import check_key, error_object, parse
-from chatfold.testing.servers.recording import Json, RecordedRequest
+from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
 from chatfold.testing.servers.script import Answer, Fail
 from chatfold.testing.servers.server import LoopbackServer
 from chatfold.testing.servers.wire import Frame, Plan, resolve, sse
@@ -41,6 +41,12 @@ class OpenAIChatServer(LoopbackServer):
         request.user_texts = tuple(_text(message.content) for message in users)
         results = [message for message in body.messages if isinstance(message, ToolMessage)]
         request.tool_results = tuple((message.tool_call_id, _text(message.content)) for message in results)
+        answers = [message for message in body.messages if isinstance(message, AssistantMessage)]
+        request.seen = Seen(
+            roles=tuple(message.role for message in body.messages),
+            calls=tuple(call.id for message in answers for call in message.tool_calls or []),
+            reasoning=tuple(message.reasoning_content for message in answers if message.reasoning_content),
+        )
 
     def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
         """Put an answer into the protocol's form."""

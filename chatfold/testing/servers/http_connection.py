@@ -4,6 +4,8 @@ Owns reading a request, writing a response piece by piece, noticing that the cli
 """
 
 import asyncio
+import socket
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -87,6 +89,14 @@ class HttpConnection:
         except ConnectionError:
             # The client was faster: the connection is closed all the same, which is all that was asked for.
             return
+
+    async def reset(self) -> None:
+        """Reset the connection (RST); what was sent before and not yet read may be lost, as the network has it."""
+        transport = self._writer.transport
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+        await self.close()
 
     async def _write(self, event: h11.Response | h11.Data | h11.EndOfMessage) -> None:
         self._writer.write(self._http.send(event) or b"")

@@ -113,6 +113,8 @@ def _refusal(error: ErrorDetails) -> RequestRefused:
         case "union_tag_invalid" | "union_tag_not_found":
             tags, tag = (str(context.get(name, "")).replace("<", "").replace(">", "") for name in _TAGS)
             text, code = f"Invalid value: '{tag}'. Supported values are: {tags}.", "invalid_value"
+            # Of a tool the service names the field, of an item or a part the whole.
+            param += ".type" if error["loc"][0] == "tools" and isinstance(value, dict) and "type" in value else ""
         case kind if kind in _EXPECTED:
             text = f"Invalid type for '{param}': expected {_EXPECTED[kind]}, but got {_name(value)} instead."
             code = "invalid_type"

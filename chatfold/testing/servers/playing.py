@@ -6,7 +6,7 @@ Owns the order of things at one position; what the frames hold is the protocols'
 
 from collections.abc import Awaitable, Callable
 
-from chatfold.testing.servers.script import Answer
+from chatfold.testing.servers.script import Answer, Cut
 from chatfold.testing.servers.wire import Frame
 
 __all__ = ["ConnectionCut", "play_body", "play_frames"]
@@ -15,7 +15,12 @@ Send = Callable[[bytes], Awaitable[None]]
 
 
 class ConnectionCut(Exception):
-    """The script says that the connection is to be closed here."""
+    """The script says that the connection is to break off here."""
+
+    def __init__(self, how: Cut) -> None:
+        """Keep how it breaks off."""
+        super().__init__(how)
+        self.how = how
 
 
 def _index(frames: list[Frame], chunks: int | None) -> int | None:
@@ -29,7 +34,13 @@ def _index(frames: list[Frame], chunks: int | None) -> int | None:
 
 
 async def play_frames(
-    answer: Answer, frames: list[Frame], send: Send, *, ping: Frame, failure: Callable[[int], list[Frame]] | None
+    answer: Answer,
+    frames: list[Frame],
+    send: Send,
+    *,
+    ping: Frame,
+    failure: Callable[[int], list[Frame]] | None,
+    complete: Callable[[], None],
 ) -> None:
     """Send a stream as the answer says.
 
@@ -39,13 +50,14 @@ async def play_frames(
         send: Writes bytes to the client.
         ping: The protocol's keep-alive.
         failure: Makes the frames that report `answer.fail`, if it has one, from the number of frames sent before.
+        complete: Called before the last frame: who has read it may count on what the service keeps.
 
     Raises:
         ConnectionCut: The script cuts the stream here.
     """
     gate_at = _index(frames, answer.gate_after)
     stall_at = _index(frames, answer.stall_after)
-    cut_at = _index(frames, answer.cut_after)
+    cut_at = _index(frames, answer.cut_after) if answer.cut_after_frames is None else answer.cut_after_frames
     fail_at = None if failure is None else _index(frames, answer.fail_after)
     chunks = 0
     for at in range(len(frames) + 1):
@@ -57,7 +69,9 @@ async def play_frames(
             await send(b"".join(frame.data for frame in failure(at)))
             return
         if at == cut_at:
-            raise ConnectionCut
+            raise ConnectionCut(answer.cut)
+        if at == len(frames) - 1:
+            complete()
         if at < len(frames):
             await send(frames[at].data)
             chunks += frames[at].delta
@@ -65,8 +79,10 @@ async def play_frames(
                 await send(ping.data)
 
 
-async def play_body(answer: Answer, body: bytes, send: Send) -> None:
+async def play_body(answer: Answer, body: bytes, send: Send, complete: Callable[[], None]) -> None:
     """Send an answer in one piece: it waits before its body, and a cut leaves half of it unsent.
+
+    `complete` is called before a whole body, as `play_frames` does.
 
     Raises:
         ConnectionCut: The script cuts the answer here.
@@ -75,7 +91,8 @@ async def play_body(answer: Answer, body: bytes, send: Send) -> None:
         await answer.gate.pass_through()
     if answer.stall_after is not None:
         await answer.stall.pass_through()
-    if answer.cut_after is not None:
+    if answer.cut_after is not None or answer.cut_after_frames is not None:
         await send(body[: len(body) // 2])
-        raise ConnectionCut
+        raise ConnectionCut("close" if answer.cut == "end" else answer.cut)
+    complete()
     await send(body)

@@ -9,9 +9,27 @@ from typing import Any
 
 from chatfold.testing.servers.signals import DEFAULT_WAIT, Signal
 
-__all__ = ["Json", "RecordedRequest", "RefusedRequest", "RequestLog"]
+__all__ = ["Json", "RecordedRequest", "RefusedRequest", "RequestLog", "Seen"]
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What of a conversation a server found in a request, for tests to assert on."""
+
+    roles: tuple[str, ...] = ()
+    """The role of each message of the whole conversation; Responses: an item's type where it has no role."""
+    calls: tuple[str, ...] = ()
+    """The provider's ids of the calls."""
+    reasoning: tuple[str, ...] = ()
+    """Signatures and data of thinking, encrypted contents of reasoning (its id where it has none), Chat: its text."""
+    searches: tuple[str, ...] = ()
+    """The ids of the searches that the service ran."""
+    breakpoints: tuple[str, ...] = ()
+    """Anthropic: the places of cache breakpoints."""
+    chained: int = 0
+    """Responses: how many items came from the previous response and not from the request."""
 
 
 @dataclass(eq=False, slots=True)
@@ -32,6 +50,8 @@ class RecordedRequest:
     """The texts of the user's messages, in order; filled in once the request has passed the checks."""
     tool_results: tuple[tuple[str, str], ...] = ()
     """Tool results as (provider call id, text), in order; filled in once the request has passed the checks."""
+    seen: Seen = field(default_factory=Seen)
+    """What it holds of the conversation; filled in once the request has passed the checks."""
     sent: bool = False
     """Whether the whole answer was sent."""
     ended: Signal = field(default_factory=lambda: Signal("the end of the answer"))

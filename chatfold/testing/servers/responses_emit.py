@@ -6,8 +6,9 @@ Owns the field names of the objects; the events that build them up in a stream a
 from collections.abc import Sequence
 from typing import assert_never
 
+from chatfold.testing.servers.matching import ScriptError
 from chatfold.testing.servers.recording import Json
-from chatfold.testing.servers.script import Answer, Part, Reasoning, Refusal, Text, ToolCall, Usage
+from chatfold.testing.servers.script import Answer, Found, Part, Reasoning, Refusal, Search, Text, ToolCall, Usage
 from chatfold.testing.servers.wire import Ids
 
 __all__ = ["CREATED", "output_items", "response_object", "usage_object"]
@@ -17,27 +18,33 @@ CREATED = 1_700_000_000
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def output_items(answer: Answer, parts: Sequence[Part], ids: Ids, *, encrypted: bool) -> list[Json]:
+def output_items(answer: Answer, parts: Sequence[Part], ids: Ids, include: Sequence[str]) -> list[Json]:
     """The finished output items, one for each part.
 
     Args:
         answer: The answer; one that is incomplete has an incomplete last item.
         parts: Its parts with their call ids and signatures.
         ids: Where the items' ids come from.
-        encrypted: Whether the client asked for encrypted reasoning.
+        include: What the client asked for beside what it always gets.
+
+    Raises:
+        ScriptError: A part, or the reason to stop, is not known to this protocol.
     """
-    items = [_item(part, ids, encrypted=encrypted) for part in parts]
+    if answer.effective_stop == "pause":
+        problem = "Responses has no answers that pause"
+        raise ScriptError(problem)
+    items = [_item(part, ids, include) for part in parts]
     if items and incomplete_reason(answer) is not None and "status" in items[-1]:
         items[-1]["status"] = "incomplete"
     return items
 
 
-def _item(part: Part, ids: Ids, *, encrypted: bool) -> Json:
+def _item(part: Part, ids: Ids, include: Sequence[str]) -> Json:
     match part:
         case Reasoning(text, signature, redacted):
             summary = [] if redacted or not text else [{"type": "summary_text", "text": text}]
             item: Json = {"id": ids.new("rs_"), "type": "reasoning", "summary": summary}
-            return {**item, "encrypted_content": signature} if encrypted else item
+            return {**item, "encrypted_content": signature} if "reasoning.encrypted_content" in include else item
         case ToolCall():
             return {
                 "id": ids.new("fc_"),
@@ -47,8 +54,11 @@ def _item(part: Part, ids: Ids, *, encrypted: bool) -> Json:
                 "name": part.name,
                 "arguments": part.arguments_text,
             }
-        case Text(text):
-            content: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        case Search():
+            return _search(part, ids, sources="web_search_call.action.sources" in include)
+        case Text(text, cites):
+            cited = [_citation(found, text) for found in cites]
+            content: Json = {"type": "output_text", "text": text, "annotations": cited, "logprobs": []}
         case Refusal(text):
             content = {"type": "refusal", "refusal": text}
         case _:
@@ -60,6 +70,22 @@ def _item(part: Part, ids: Ids, *, encrypted: bool) -> Json:
         "role": "assistant",
         "content": [content],
     }
+
+
+def _search(search: Search, ids: Ids, *, sources: bool) -> Json:
+    if search.query is None or search.results is None:
+        problem = "Responses has no searches that go on in the next answer"
+        raise ScriptError(problem)
+    action: Json = {"type": "search", "query": search.query, "queries": [search.query]}
+    if sources:
+        action["sources"] = [{"type": "url", "url": found.url} for found in search.results]
+    status = "completed" if search.error is None else "failed"
+    return {"id": search.id or ids.new("ws_"), "type": "web_search_call", "status": status, "action": action}
+
+
+def _citation(found: Found, text: str) -> Json:
+    place = {"start_index": 0, "end_index": len(text)}
+    return {"type": "url_citation", "url": found.url, "title": found.title, **place}
 
 
 def incomplete_reason(answer: Answer) -> str | None:

@@ -13,6 +13,12 @@ from chatfold.testing.servers.wire import Frame, cut, sse
 __all__ = ["PING", "events", "failure"]
 
 PING = Frame(b": keep-alive\n\n")
+_EMPTY: Json = {
+    "reasoning": {"summary": []},
+    "function_call": {"arguments": ""},
+    "message": {"content": []},
+    "web_search_call": {},
+}
 Event = tuple[str, Json, bool]
 
 
@@ -65,6 +71,9 @@ def _item_events(answer: Answer, item: Json, index: int) -> Iterator[Event]:
                 yield "response.function_call_arguments.delta", {**inner, "delta": piece}, True
             done = {**inner, "arguments": item["arguments"]}
             yield "response.function_call_arguments.done", done, False
+        case "web_search_call":
+            for stage in ("in_progress", "searching", "completed"):
+                yield f"response.web_search_call.{stage}", inner, False
         case _:
             for nth, part in enumerate(item["content"]):
                 yield from _content_events(answer, part, {**inner, "content_index": nth})
@@ -73,8 +82,7 @@ def _item_events(answer: Answer, item: Json, index: int) -> Iterator[Event]:
 
 def _opening(item: Json) -> Json:
     """The item before anything is in it."""
-    empty: Json = {"reasoning": {"summary": []}, "function_call": {"arguments": ""}, "message": {"content": []}}
-    opening = {**item, **empty[item["type"]]}
+    opening = {**item, **_EMPTY[item["type"]]}
     if "status" in item:
         opening["status"] = "in_progress"
     return opening
@@ -92,8 +100,11 @@ def _content_events(answer: Answer, part: Json, place: Json) -> Iterator[Event]:
     kind = part["type"]
     name = "text" if kind == "output_text" else "refusal"
     more: Json = {"logprobs": []} if kind == "output_text" else {}
-    yield "response.content_part.added", {**place, "part": {**part, name: ""}}, False
+    opening = {**part, name: "", **({"annotations": []} if kind == "output_text" else {})}
+    yield "response.content_part.added", {**place, "part": opening}, False
     for piece in cut(part[name], answer):
         yield f"response.{kind}.delta", {**place, "delta": piece, **more}, True
+    for nth, cited in enumerate(part.get("annotations", ())):
+        yield "response.output_text.annotation.added", {**place, "annotation_index": nth, "annotation": cited}, False
     yield f"response.{kind}.done", {**place, name: part[name], **more}, False
     yield "response.content_part.done", {**place, "part": part}, False

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chatfold.testing.servers.openai_common import check_schema, invalid
+from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.responses_shape import (
     FunctionCallItem,
     FunctionOutputItem,
+    FunctionTool,
     InputText,
     Item,
     MessageItem,
@@ -18,11 +20,19 @@ from chatfold.testing.servers.responses_shape import (
     ReferenceItem,
     RefusalPart,
     ResponsesRequest,
+    WebSearchItem,
+    WebSearchTool,
 )
 
 __all__ = ["IssuedItems", "check_options", "resolve_input", "check_items"]
 
-_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fc",
+    "reasoning": "rs",
+    "web_search_call": "ws",
+}
 _INCLUDABLE = {
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
@@ -47,6 +57,18 @@ class IssuedItems:
     """Kept items by id."""
     responses: dict[str, list[Item]] = field(default_factory=dict)
     """Input and output of kept responses, by the response's id."""
+    searches: dict[str, Json] = field(default_factory=dict)
+    """What a search that the service ran looked for, without its sources, by the item's id."""
+
+    def forget(self, response: str | None = None) -> None:
+        """Keep a response no more, as the service does after a while, nor its items; None: none of all.
+
+        Raises:
+            KeyError: There is no such response.
+        """
+        for each in [response] if response is not None else list(self.responses):
+            for item in self.responses.pop(each):
+                self.items.pop(item.id or "", None)
 
 
 def resolve_input(body: ResponsesRequest, issued: IssuedItems) -> list[Item]:
@@ -96,6 +118,8 @@ def check_items(items: list[Item], issued: IssuedItems) -> None:
             _check_parts(item, index)
         if isinstance(item, ReasoningItem):
             _check_reasoning(item, items[index + 1 :], issued)
+        if isinstance(item, WebSearchItem):
+            _check_search(item, index, issued)
         needed = issued.reasoning_before.get(item.id or "")
         if needed is not None and (index == 0 or items[index - 1].id != needed):
             text = (
@@ -144,12 +168,23 @@ def _check_reasoning(item: ReasoningItem, rest: list[Item], issued: IssuedItems)
         raise invalid(text, None, "invalid_encrypted_content")
     follower = rest[0] if rest else None
     expected = [after for after, before in issued.reasoning_before.items() if before == item.id]
-    own = isinstance(follower, ReasoningItem | FunctionCallItem) or (
+    own = isinstance(follower, ReasoningItem | FunctionCallItem | WebSearchItem) or (
         isinstance(follower, MessageItem) and follower.role == "assistant"
     )
     if follower is None or not own or (follower.id is not None and follower.id not in expected):
         text = f"Item '{item.id}' of type 'reasoning' was provided without its required following item."
         raise invalid(text, "input")
+
+
+def _check_search(item: WebSearchItem, index: int, issued: IssuedItems) -> None:
+    """A search comes back as it was given out; that is stricter than the service, which does not look."""
+    if item.id not in issued.searches:
+        text = f"Item with id '{item.id}' not found."
+        raise invalid(text, "input", status=404)
+    action = {name: value for name, value in (item.action or {}).items() if name != "sources"}
+    if action != issued.searches[item.id]:
+        text = f"Invalid value for 'input[{index}].action': it is not what the search '{item.id}' did."
+        raise invalid(text, f"input[{index}].action", "invalid_value")
 
 
 def _check_calls(items: list[Item]) -> None:
@@ -187,8 +222,11 @@ def check_options(body: ResponsesRequest) -> None:
             supported = ", ".join(f"'{known}'" for known in sorted(_INCLUDABLE))
             text = f"Invalid value: '{name}'. Supported values are: {supported}."
             raise invalid(text, f"include[{index}]", "invalid_value")
-    names = [tool.name for tool in body.tools or []]
+    names = [tool.name if isinstance(tool, FunctionTool) else tool.type for tool in body.tools or []]
     for index, tool in enumerate(body.tools or []):
+        if isinstance(tool, WebSearchTool):
+            _check_domains(tool, index)
+            continue
         if tool.name in names[:index]:
             text = f"Duplicate tool name '{tool.name}'."
             raise invalid(text, f"tools[{index}].name", "invalid_value")
@@ -200,3 +238,10 @@ def check_options(body: ResponsesRequest) -> None:
     if isinstance(choice, dict) and choice.get("type") == "function" and choice.get("name") not in names:
         text = f"Tool choice '{choice.get('name')}' not found in 'tools' parameter."
         raise invalid(text, "tool_choice")
+
+
+def _check_domains(tool: WebSearchTool, index: int) -> None:
+    filters = tool.filters
+    if filters is not None and filters.allowed_domains and filters.blocked_domains:
+        text = "Only one of 'allowed_domains' and 'blocked_domains' can be set."
+        raise invalid(text, f"tools[{index}].filters", "invalid_value")

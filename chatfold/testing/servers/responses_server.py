@@ -8,18 +8,21 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from chatfold.testing.servers import responses_emit, responses_events
-from chatfold.testing.servers.matching import Script
+from chatfold.testing.servers.matching import Script, ScriptError
 from chatfold.testing.servers.openai_common import check_key, error_object, parse
-from chatfold.testing.servers.recording import Json, RecordedRequest
+from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
 from chatfold.testing.servers.responses_history import IssuedItems, check_items, check_options, resolve_input
 from chatfold.testing.servers.responses_shape import (
+    FunctionCallItem,
     FunctionOutputItem,
     InputText,
     Item,
     MessageItem,
+    ReasoningItem,
     ResponsesRequest,
+    WebSearchItem,
 )
-from chatfold.testing.servers.script import Answer, Fail
+from chatfold.testing.servers.script import Answer, Fail, Search
 from chatfold.testing.servers.server import LoopbackServer
 from chatfold.testing.servers.wire import Frame, Plan, resolve
 
@@ -66,12 +69,15 @@ class OpenAIResponsesServer(LoopbackServer):
         request.user_texts = tuple(_text(item.content) for item in users)
         results = [item for item in items if isinstance(item, FunctionOutputItem)]
         request.tool_results = tuple((item.call_id, _text(item.output)) for item in results)
+        request.seen = _seen(items, len(self.issued.responses.get(body.previous_response_id or "", ())))
 
     def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
         """Put an answer into the protocol's form, and remember its reasoning."""
         parts = resolve(answer, self.ids, "call_", "gAAA_")
-        encrypted = "reasoning.encrypted_content" in (request.body.get("include") or ())
-        items = responses_emit.output_items(answer, parts, self.ids, encrypted=encrypted)
+        if any(isinstance(part, Search) for part in parts) and not _searches(request.body):
+            problem = "the script searches, and the request has no web_search tool"
+            raise ScriptError(problem)
+        items = responses_emit.output_items(answer, parts, self.ids, request.body.get("include") or ())
         response_id = answer.id or self.ids.new("resp_")
         self._issue(items)
         body = responses_emit.response_object(request.body, answer, response_id, items, status="completed")
@@ -97,12 +103,30 @@ class OpenAIResponsesServer(LoopbackServer):
 
     def _issue(self, items: list[Json]) -> None:
         for index, item in enumerate(items):
+            if item["type"] == "web_search_call":
+                action = {name: value for name, value in item["action"].items() if name != "sources"}
+                self.issued.searches[item["id"]] = action
             if item["type"] != "reasoning":
                 continue
             if "encrypted_content" in item:
                 self.issued.encrypted[item["encrypted_content"]] = item["id"]
             for follower in items[index + 1 : index + 2]:
                 self.issued.reasoning_before[follower["id"]] = item["id"]
+
+
+def _searches(body: Json) -> bool:
+    return any(str(tool.get("type", "")).startswith("web_search") for tool in body.get("tools") or [])
+
+
+def _seen(items: list[Item], chained: int) -> Seen:
+    reasoning = [item for item in items if isinstance(item, ReasoningItem)]
+    return Seen(
+        roles=tuple(item.role if isinstance(item, MessageItem) else item.type or "" for item in items),
+        calls=tuple(item.call_id for item in items if isinstance(item, FunctionCallItem)),
+        reasoning=tuple(item.encrypted_content or item.id for item in reasoning),
+        searches=tuple(item.id for item in items if isinstance(item, WebSearchItem)),
+        chained=chained,
+    )
 
 
 def _text(content: str | list[Any]) -> str:

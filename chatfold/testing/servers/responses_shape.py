@@ -14,6 +14,7 @@ from chatfold.testing.servers.openai_common import parts_tag
 __all__ = [
     "FunctionCallItem",
     "FunctionOutputItem",
+    "FunctionTool",
     "InputText",
     "Item",
     "MessageItem",
@@ -22,6 +23,8 @@ __all__ = [
     "ReferenceItem",
     "RefusalPart",
     "ResponsesRequest",
+    "WebSearchItem",
+    "WebSearchTool",
 ]
 
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", max_length=64)]
@@ -148,6 +151,15 @@ class ReasoningItem(Shape):
     status: Status | None = None
 
 
+class WebSearchItem(Shape):
+    """A search that the service ran."""
+
+    type: Literal["web_search_call"]
+    id: ItemId
+    status: Literal["in_progress", "searching", "completed", "failed", "incomplete"]
+    action: dict[str, Any] | None = None
+
+
 class ReferenceItem(Shape):
     """An item that the service keeps, by its id."""
 
@@ -168,19 +180,45 @@ Item = Annotated[
     | Annotated[FunctionCallItem, Tag("<function_call>")]
     | Annotated[FunctionOutputItem, Tag("<function_call_output>")]
     | Annotated[ReasoningItem, Tag("<reasoning>")]
+    | Annotated[WebSearchItem, Tag("<web_search_call>")]
     | Annotated[ReferenceItem, Tag("<item_reference>")],
     Discriminator(_item_tag),
 ]
 
 
 class FunctionTool(Shape):
-    """A function that the model may call; other kinds of tools are not known here."""
+    """A function that the model may call."""
 
     type: Literal["function"]
     name: Name
     parameters: dict[str, Any] | None
     strict: bool | None = None
     description: str | None = None
+
+
+class SearchFilters(Shape):
+    """Where a search looks."""
+
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+
+
+class WebSearchTool(Shape):
+    """The search that the service runs; its other tools are not known here."""
+
+    type: Literal["web_search", "web_search_2025_08_26"]
+    filters: SearchFilters | None = None
+    search_context_size: Literal["low", "medium", "high"] | None = None
+    user_location: dict[str, Any] | None = None
+    external_web_access: bool | None = None
+
+
+AnyTool = Annotated[
+    Annotated[FunctionTool, Tag("<function>")]
+    | Annotated[WebSearchTool, Tag("<web_search>")]
+    | Annotated[WebSearchTool, Tag("<web_search_2025_08_26>")],
+    Discriminator(parts_tag),
+]
 
 
 class ReasoningOptions(Shape):
@@ -203,7 +241,7 @@ class ResponsesRequest(Shape):
     store: bool | None = None
     previous_response_id: str | None = None
     include: list[str] | None = None
-    tools: list[FunctionTool] | None = None
+    tools: list[AnyTool] | None = None
     tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     max_output_tokens: Annotated[int, Field(ge=16)] | None = None

@@ -15,11 +15,40 @@ from typing import Final, Literal
 
 from chatfold.testing.servers.signals import Gate
 
-__all__ = ["Answer", "Drop", "Fail", "Part", "Reasoning", "Refusal", "Reply", "Stop", "Text", "ToolCall", "Usage"]
+__all__ = [
+    "Answer",
+    "Cut",
+    "Drop",
+    "Fail",
+    "Found",
+    "Part",
+    "Reasoning",
+    "Refusal",
+    "Reply",
+    "Search",
+    "Stop",
+    "Text",
+    "ToolCall",
+    "Usage",
+]
 
 _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
-Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter"]
+Cut = Literal["close", "reset", "end"]
+"""How a connection breaks off: closed in the middle of the body, reset (RST), or with the body ended as if it were
+whole, as a proxy ends it that lost the service behind it."""
+Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter", "pause"]
+"""Why the model stopped; `pause`: Anthropic's service stops in the middle of searches, and is to be asked to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page that a search of the service's found."""
+
+    url: str
+    title: str = "A page"
+    text: str = "What the page says."
+    """What of it is cited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +57,8 @@ class Text:
 
     text: str
     """The whole text; `Answer.chunk_size` cuts it into deltas."""
+    cites: Sequence[Found] = ()
+    """The pages that it cites; Chat Completions has no citations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +96,21 @@ class Refusal:
     text: str
 
 
-Part = Text | Reasoning | ToolCall | Refusal
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A web search that the service runs; the request must have the service's own tool. Chat Completions has none."""
+
+    query: str | None = None
+    """What is searched for; None (Anthropic): the search with which the paused answer before ended goes on."""
+    results: Sequence[Found] | None = ()
+    """What was found; None (Anthropic): nothing yet, the answer pauses here."""
+    error: str | None = None
+    """In place of results, Anthropic: the code of an error, such as `max_uses_exceeded`. Elsewhere: it failed."""
+    id: str | None = None
+    """The provider's id of the search; None lets the server make one."""
+
+
+Part = Text | Reasoning | ToolCall | Refusal | Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +175,8 @@ class Drop:
     """Seconds before the connection is closed."""
     gate: Gate | None = None
     """The server waits here before it closes the connection."""
+    cut: Literal["close", "reset"] = "close"
+    """How the connection ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +214,11 @@ class Answer:
     """An error in the middle of the stream, after `fail_after` chunks; the stream then ends as the service ends it."""
     fail_after: int = 0
     cut_after: int | None = None
-    """The chunk after which the connection is closed in the middle of the stream."""
+    """The chunk after which the connection breaks off in the middle of the stream."""
+    cut_after_frames: int | None = None
+    """In place of `cut_after`, where the frames around the chunks matter: the frame after which it breaks off."""
+    cut: Cut = "close"
+    """How it breaks off; an answer in one piece, whose length was told, is closed where this says `end`."""
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -177,7 +228,7 @@ class Answer:
         """
         if isinstance(self.parts, str):
             object.__setattr__(self, "parts", (Text(self.parts),))
-        for name in ("gate_after", "stall_after", "cut_after", "fail_after", "ping_every"):
+        for name in ("gate_after", "stall_after", "cut_after", "cut_after_frames", "fail_after", "ping_every"):
             position = getattr(self, name)
             if position is not None and position < 0:
                 message = f"Answer.{name} must not be negative: {position}"

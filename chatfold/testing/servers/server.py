@@ -17,6 +17,7 @@ import inspect
 import json
 import threading
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import ClassVar, NoReturn, Self
 
 try:
@@ -30,7 +31,7 @@ from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
-from chatfold.testing.servers.script import Answer, Fail, Reply
+from chatfold.testing.servers.script import Answer, Cut, Fail, Reply
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
 
@@ -91,7 +92,7 @@ class LoopbackServer(ABC):
         return [("x-request-id", f"req_{request.index:024d}")]
 
     def completed(self, request: RecordedRequest, plan: Plan) -> None:  # noqa: B027 -- most protocols keep nothing
-        """Called once a whole answer was sent; keeps what the protocol keeps, by default nothing."""
+        """Called before the end of a whole answer is sent; keeps what the protocol keeps, by default nothing."""
 
     # What a test uses.
 
@@ -219,8 +220,10 @@ class LoopbackServer(ABC):
             while (raw := await connection.next_request()) is not None:
                 if not await self._serve(connection, raw):
                     break
-        except (ConnectionError, h11.RemoteProtocolError, ConnectionCut):
-            # The client went away, does not speak HTTP, or the script wants the connection closed: so it is.
+        except ConnectionCut as cut:
+            await self._break_off(connection, cut.how)
+        except (ConnectionError, h11.RemoteProtocolError):
+            # The client went away or does not speak HTTP: its connection is closed.
             return
         except Exception as crash:  # noqa: BLE001 -- raised again by `stop`, in the thread of the test
             self._crashes.append(crash)
@@ -274,7 +277,7 @@ class LoopbackServer(ABC):
             case Fail():
                 await self._send_failure(connection, request, reply)
             case _:
-                self._cut()
+                raise ConnectionCut(reply.cut)
 
     def _check(self, request: RecordedRequest) -> None:
         if request.path != self.path:
@@ -301,12 +304,13 @@ class LoopbackServer(ABC):
         self, connection: HttpConnection, request: RecordedRequest, answer: Answer, plan: Plan
     ) -> None:
         common = self.response_headers(request)
+        complete = partial(self.completed, request, plan)
         if request.stream:
             kind = "text/event-stream; charset=utf-8"
             await connection.start(200, [("content-type", kind), ("cache-control", "no-cache"), *common])
             fail = answer.fail
             failure = None if fail is None else lambda sent: self.failure_frames(request, fail, plan, sent)
-            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure)
+            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete)
         else:
             body = dump(plan.body)
             length = ("content-length", str(len(body)))
@@ -314,10 +318,8 @@ class LoopbackServer(ABC):
                 await self._send_failure(connection, request, answer.fail)
                 return
             await connection.start(200, [("content-type", "application/json"), length, *common])
-            await play_body(answer, body, connection.send)
+            await play_body(answer, body, connection.send, complete)
         request.sent = True
-        if answer.fail is None:
-            self.completed(request, plan)
         await connection.finish()
 
     async def _send_failure(self, connection: HttpConnection, request: RecordedRequest, fail: Fail) -> None:
@@ -338,8 +340,13 @@ class LoopbackServer(ABC):
         fail = Fail(refusal.status, refusal.message, type=refusal.type, code=refusal.code, param=refusal.param)
         await self._send_failure(connection, request, fail)
 
-    def _cut(self) -> NoReturn:
-        raise ConnectionCut
+    async def _break_off(self, connection: HttpConnection, how: Cut) -> None:
+        """Break off as the script says; the connection is closed in any case, also where the client was faster."""
+        with contextlib.suppress(ConnectionError):
+            if how == "reset":
+                await connection.reset()
+            elif how == "end":
+                await connection.finish()
 
 
 def _parse(raw: bytes) -> Json:

@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from chatfold.testing.servers import Answer, Fail, Part, Reasoning, Refusal, Stop, Text, ToolCall, Usage
+from chatfold.testing.servers import Answer, Fail, Found, Part, Reasoning, Refusal, Search, Stop, Text, ToolCall, Usage
 from tests.chatfold.testing_servers.kits import ANTHROPIC, CHAT, KITS, RESPONSES, Kit
 
 STREAMED: dict[str, TypeAdapter[Any]] = {
@@ -41,8 +41,8 @@ ANSWERS: dict[str, Answer] = {
 }
 
 
-async def _raw(kit: Kit, answer: Answer, *, stream: bool) -> str:
-    body = {**kit.body, "stream": stream}
+async def _raw(kit: Kit, answer: Answer, *, stream: bool, **more: Any) -> str:
+    body = {**kit.body, "stream": stream, **more}
     if kit.name == "chat" and stream:
         body["stream_options"] = {"include_usage": True}
     if kit.name == "responses":
@@ -91,6 +91,30 @@ async def test_all_validates(kit: Kit, name: str, stop: Stop) -> None:
         assert _unknown(STREAMED[kit.name].validate_python(data)) == set()
     whole = WHOLE[kit.name].model_validate_json(await _raw(kit, answer, stream=False))
     assert _unknown(whole) == set()
+
+
+SEARCH_TOOLS = {"anthropic": {"type": "web_search_20250305", "name": "web_search"}, "responses": {"type": "web_search"}}
+
+
+@pytest.mark.parametrize("kit", [ANTHROPIC, RESPONSES], ids=lambda kit: kit.name)
+@pytest.mark.parametrize("error", [None, "unavailable"])
+async def test_searches_validate(kit: Kit, error: str | None) -> None:
+    page = Found("https://a.example")
+    answer = Answer([Reasoning("Hm."), Search("rain", [page], error), Text("It rains.", cites=[page])])
+    tools = [SEARCH_TOOLS[kit.name]]
+    for event, data in _events(await _raw(kit, answer, stream=True, tools=tools)):
+        if event != "ping":
+            assert event == data["type"]
+            assert _unknown(STREAMED[kit.name].validate_python(data)) == set()
+    whole = WHOLE[kit.name].model_validate_json(await _raw(kit, answer, stream=False, tools=tools))
+    assert _unknown(whole) == set()
+
+
+async def test_a_pause_validates() -> None:
+    answer = Answer([Text("Let me look."), Search("rain", None)], stop="pause")
+    raw = await _raw(ANTHROPIC, answer, stream=False, tools=[SEARCH_TOOLS["anthropic"]])
+    whole = Message.model_validate_json(raw)
+    assert (_unknown(whole), whole.stop_reason) == (set(), "pause_turn")
 
 
 async def test_the_order_of_anthropic_events() -> None:

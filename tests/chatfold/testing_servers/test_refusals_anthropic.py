@@ -31,6 +31,7 @@ def text(words: str, **more: Any) -> Json:
     return {"type": "text", "text": words, **more}
 
 
+_THOUGHT: Json = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
 BODIES: list[tuple[str, Json, str]] = [
     ("no model", {"model": None}, "model: Input should be a valid string"),
     ("no max_tokens", {"max_tokens": ...}, "max_tokens: Field required"),
@@ -75,6 +76,28 @@ BODIES: list[tuple[str, Json, str]] = [
     ),
     ("small budget", {"thinking": {"type": "enabled", "budget_tokens": 9}}, "greater than or equal to 1024"),
     ("cache", {"system": [text("a", cache_control={"type": "ephemeral"})] * 5}, "A maximum of 4 blocks"),
+    (
+        "cache over tools, system and messages",
+        {
+            "tools": [{**TOOL, "cache_control": {"type": "ephemeral"}}],
+            "system": [text("a", cache_control={"type": "ephemeral"})] * 2,
+            "messages": [said(*[text("a", cache_control={"type": "ephemeral"})] * 2, role="user")],
+        },
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ),
+    (
+        "an hour behind five minutes",
+        {
+            "tools": [{**TOOL, "cache_control": {"type": "ephemeral"}}],
+            "system": [text("a", cache_control={"type": "ephemeral", "ttl": "1h"})],
+        },
+        "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
+    ),
+    (
+        "cache on thinking",
+        {"messages": [USER, said({**_THOUGHT, "cache_control": {"type": "ephemeral"}}), USER]},
+        "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
+    ),
 ]
 MESSAGES: list[tuple[str, list[Json], str]] = [
     ("none", [], "at least one message is required"),
