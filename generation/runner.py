@@ -311,7 +311,7 @@ class ChatRunner:
     async def _note(self, task: Task, outcome: ResultsCame) -> None:
         """Append results; one that cannot be stored is an error in its own place, not the end of the others."""
         try:
-            self._loaded = await self._append(note(self._hold, task, outcome))
+            self._take(await self._append(note(self._hold, task, outcome)))
         except _NOT_STORABLE as error:
             if len(outcome.results) > 1:
                 for result in outcome.results:
@@ -320,12 +320,12 @@ class ChatRunner:
             (result,) = outcome.results
             self._log.warning("result_not_storable", call=result.call, error=type(error).__name__)
             instead = ResultsCame(results=(unrecordable(result, str(error)),))
-            self._loaded = await self._append(note(self._hold, task, instead))
+            self._take(await self._append(note(self._hold, task, instead)))
 
     async def _settle(self, task: Task | None, outcome: Outcome | None) -> None:
         """Append an outcome with what follows it."""
         try:
-            self._loaded = await self._append(settle(self._hold, task, outcome))
+            self._take(await self._append(settle(self._hold, task, outcome)))
         except _NOT_STORABLE as error:
             # What came cannot be stored: that, and not the chat, has failed.
             self._log.warning("outcome_not_storable", error=type(error).__name__)
@@ -337,7 +337,7 @@ class ChatRunner:
         except Refusal as refusal:
             self._log.error("outcome_refused", code=refusal.code, trigger=refusal.trigger, reason=refusal.reason)
             fault = _fault(refusal)
-            self._loaded = await self._append(settle(self._hold, task, fault if outcome is not None else None))
+            self._take(await self._append(settle(self._hold, task, fault if outcome is not None else None)))
 
     async def _settle_otherwise(self, task: Task | None, outcome: Outcome | None, error: Exception) -> None:
         if task is not None and isinstance(outcome, ToolsEnded) and outcome.results:
@@ -345,7 +345,13 @@ class ChatRunner:
             rest: Outcome = replace(outcome, results=())
         else:
             rest = _fault(error)
-        self._loaded = await self._append(settle(self._hold, task, rest))
+        self._take(await self._append(settle(self._hold, task, rest)))
+
+    def _take(self, loaded: LoadedChat) -> None:
+        """Go on from the chat as an append left it, unless more is known: one by work left behind may be told late."""
+        known = self._loaded
+        if known is None or known.header.version <= loaded.header.version:
+            self._loaded = loaded
 
     def _now(self) -> int:
         return self._runtime.now_at(self.chat)

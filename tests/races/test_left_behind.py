@@ -17,9 +17,10 @@ from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, TextDelta, UsageSoFar
 from generation.providers.script import Fail, turn
 from generation.providers.scripted import ScriptedProvider
+from generation.tools.contract import tool
 from store.contract import Store
-from tests.races.gates import PATIENCE, GatedStore
-from tests.races.kit import CHAT, Stop, engine_on, settled, sound, texts, until
+from tests.races.gates import PATIENCE, GatedStore, having
+from tests.races.kit import CHAT, Stop, calls, engine_on, settled, sound, texts, until
 from tests.races.test_stopping import Stubborn
 
 KEPT = ["user: Hello", "assistant: One (interrupted)"]
@@ -132,3 +133,38 @@ async def test_a_provider_that_is_silent_and_hangs_does_not_keep_its_chat(any_ba
     assert texts(state) == ["user: Hello", "assistant: Whole."]
     retries = [r.event for r in await sound(any_base) if isinstance(r.event, RetryScheduled)]
     assert [retry.error.kind for retry in retries] == ["stream_silence_timeout"]
+
+
+async def test_a_result_whose_reply_comes_after_the_next_effect_began_is_not_gone_back_to(any_base: Store) -> None:
+    """An edit ended the tools while the reply was waited for: what the runner knows by now is newer."""
+    tools, answer, gated = Stop(), Stop(), GatedStore(any_base)
+
+    @tool(crash="rerun")
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    @tool(crash="rerun")
+    async def stare() -> str:
+        """Take long."""
+        await tools.here()
+        return "seen"
+
+    script = [calls("look", "stare"), turn("Whole.", answer.at())]
+    async with (
+        engine_on(gated, script, tools=[look, stare], grace=0.01) as engine,
+        engine_on(GatedStore(any_base), [], worker=False) as other,
+    ):
+        held = gated.hold(when=having("tool_result_recorded"), after=True)
+        created = await engine.create_chat("helper", "Look", chat_id=CHAT)
+        await held.arrived()
+        await tools.arrived()
+        await other.edit_message(CHAT, created.messages[0], "Answer")
+        await answer.arrived()
+        left_behind = [task for task in asyncio.all_tasks() if "_telling" in repr(task.get_coro())]
+        held.open()
+        await asyncio.wait(left_behind, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        answer.go()
+        state = await settled(engine)
+    assert texts(state) == ["user: Answer", "assistant: Whole."]
+    await sound(any_base)
