@@ -1,0 +1,122 @@
+"""Events of a chat as a thing that is kept: archive, fork, title, labels, settings, erasure, adoption, uncompact."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from events.content import Content
+from events.effects import Effects, EventBase
+from events.ids import MessageId
+from events.records import Origin
+
+
+class ChatArchived(EventBase, frozen=True, kw_only=True):
+    """The chat was put away."""
+
+    type = "chat_archived"
+    trigger = "archive"
+
+
+class ChatUnarchived(EventBase, frozen=True, kw_only=True):
+    """The chat was taken out again."""
+
+    type = "chat_unarchived"
+    trigger = "unarchive"
+
+
+class ChatForked(EventBase, frozen=True, kw_only=True):
+    """A chat begins as a copy of another's history. ``owed`` says whether the copied history owes a turn."""
+
+    type = "chat_forked"
+    trigger = "fork"
+    chat: str
+    owner: str
+    agent: str
+    release: str
+    origin: Origin
+    owed: bool
+    flags: tuple[int, ...] = ()
+    title: Content | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    model: str | None = None
+    effort: str | None = None
+
+
+class MessagesImported(Effects, frozen=True, kw_only=True):
+    """Messages of a fork's origin, with their calls renamed to this chat's."""
+
+    type = "messages_imported"
+    trigger = "import_messages"
+
+
+class TitleChanged(EventBase, frozen=True, kw_only=True):
+    """The title changed."""
+
+    type = "title_changed"
+    trigger = "set_title"
+    title: Content | None = None
+
+
+class LabelsChanged(EventBase, frozen=True, kw_only=True):
+    """The labels are now these."""
+
+    type = "labels_changed"
+    trigger = "set_labels"
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class ModelChanged(EventBase, frozen=True, kw_only=True):
+    """The model and effort for turns from now on; absent means the agent's own."""
+
+    type = "model_changed"
+    trigger = "set_model"
+    model: str | None = None
+    effort: str | None = None
+
+
+class AgentChanged(EventBase, frozen=True, kw_only=True):
+    """Another agent takes the turns from now on."""
+
+    type = "agent_changed"
+    trigger = "set_agent"
+    agent: str
+
+
+class PinnedChanged(EventBase, frozen=True, kw_only=True):
+    """The chat was pinned or unpinned."""
+
+    type = "pinned_changed"
+    trigger = "set_pinned"
+    pinned: bool
+
+
+class RetentionChanged(EventBase, frozen=True, kw_only=True):
+    """How long the chat is kept after its last change, in microseconds; absent means without limit."""
+
+    type = "retention_changed"
+    trigger = "set_retention"
+    retention_us: int | None = None
+
+
+class ContentErased(EventBase, frozen=True, kw_only=True):
+    """The content of these messages was erased from the log."""
+
+    type = "content_erased"
+    trigger = "erase"
+    messages: tuple[MessageId, ...]
+
+
+class ChatAdopted(EventBase, frozen=True, kw_only=True):
+    """A foreign chat was taken over here; a holder in its log counts as dead."""
+
+    type = "chat_adopted"
+    trigger = "adopt"
+    epoch: int
+
+
+class CompactionUndone(EventBase, frozen=True, kw_only=True):
+    """The newest compaction boundary was taken back; what it compressed counts again."""
+
+    type = "compaction_undone"
+    trigger = "uncompact"
+    boundary: MessageId
