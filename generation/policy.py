@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
-from events.levels import RECONCILE
 from events.messages import Usage
 from events.records import ModelPolicy, Policy, ToolPolicy
 from generation.digest import digest_of
@@ -52,13 +49,6 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
 def policy_digest(policy: Policy) -> str:
     """Return the digest of a policy, all its fields written out."""
     return digest_of(policy)
-
-
-def readable_at(policy: Policy, level: int) -> Policy:
-    """Return a policy without what releases of ``level`` cannot read: there a call is reported, and no tool asked."""
-    if level >= RECONCILE or not any(tool.reconcile for tool in policy.tools):
-        return policy
-    return replace(policy, tools=tuple(replace(tool, reconcile=False) for tool in policy.tools))
 
 
 def tool_policy(tool: Tool) -> ToolPolicy:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from events.control import Control
 from events.ids import ChatId, CommandId, WorkerId
+from events.levels import readable_at
 from events.records import Actor, Policy
 from generation.actions.silence import SilenceWatch
 from generation.agents import Agent
@@ -20,7 +21,7 @@ from generation.errors import UnknownModel
 from generation.flushing import Flusher
 from generation.parts import PartBuffer
 from generation.plans import Held
-from generation.policy import policy_digest, policy_of, readable_at
+from generation.policy import policy_digest, policy_of
 from generation.prompt_types import ModelRequest, ToolSpec
 from generation.providers.contract import Provider
 from generation.tools.registry import ToolSet

@@ -18,6 +18,7 @@ from events import contentlist, digest
 from events.content import Content
 from events.effects import Effects, EventBase, Interrupting
 from events.envelope import Envelope
+from events.levels import FIRST, LEVELS, default_of, structs_in
 from events.vocabulary import EVENT_TYPES
 
 _SHARED: Final = (Interrupting, Effects)
@@ -78,6 +79,8 @@ def _section(cls: type[Struct], title: str) -> Iterator[str]:
         notes.append(f"Has the fields of [{base.__name__}](#{base.__name__.lower()}) too.")
     if not fields and base is None:
         notes.append("No fields.")
+    if (level := LEVELS.since(cls)) > FIRST:
+        notes.append(f"From level {level} on.")
     if notes:
         yield " ".join(notes)
         yield ""
@@ -85,7 +88,9 @@ def _section(cls: type[Struct], title: str) -> Iterator[str]:
         yield "| field | type | default |"
         yield "| --- | --- | --- |"
         for field in fields:
-            yield f"| `{field.name}` | {_cell(type_name(field.type))} | {_default(field)} |"
+            level = LEVELS.since(cls, field.name)
+            known = f", from level {level} on" if level > FIRST else ""
+            yield f"| `{field.name}` | {_cell(type_name(field.type))}{known} | {_default(field)} |"
         yield ""
 
 
@@ -112,7 +117,7 @@ def type_name(annotation: Any) -> str:
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
-    default = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+    default = default_of(field)
     if default is None:
         return ""
     if isinstance(default, Struct):
@@ -122,20 +127,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 def _records() -> list[type[Struct]]:
     """Return all structs that events can hold, in the order in which they are met."""
-    found: dict[type[Struct], None] = {}
-    for cls in EVENT_TYPES.values():
-        for field in msgspec.structs.fields(cls):
-            _reach(field.type, found)
-    return list(found)
-
-
-def _reach(annotation: Any, found: dict[type[Struct], None]) -> None:
-    if isinstance(annotation, type) and issubclass(annotation, Struct) and annotation not in found:
-        found[annotation] = None
-        for field in msgspec.structs.fields(annotation):
-            _reach(field.type, found)
-    for argument in get_args(annotation):
-        _reach(argument, found)
+    return [cls for cls in structs_in(*EVENT_TYPES.values()) if not issubclass(cls, EventBase)]
 
 
 def _prose(cls: type) -> str:

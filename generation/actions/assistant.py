@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from events.messages import Message
 from events.records import AttemptReport
 from generation.actions.attempt import Attempt
+from generation.actions.request import make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
-from generation.digests import digest_request
 from generation.errors import ProviderError
 from generation.outcomes import Answered, Stopped
 from generation.partials import cut_answer
 from generation.plans import Outcome
-from generation.prompt_types import ModelRequest
 
 
 def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
@@ -33,26 +32,8 @@ def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
 def _call(attempt: Attempt) -> ModelCall:
     model = attempt.model()
     prompt = attempt.prompt.build(attempt.state.messages)
-    own = attempt.runtime.declared(attempt.agent)
-    system, system_digest = (
-        attempt.prompt.system_after(own.system) if prompt.system else (own.system, own.system_digest)
-    )
-    request = ModelRequest(
-        model=model.name,
-        system=system,
-        messages=prompt.messages,
-        tools=own.tools,
-        max_output=model.max_output,
-        effort=model.effort,
-        options=dict(attempt.config(model).options),
-    )
-    digests = digest_request(
-        request,
-        system=system_digest,
-        tools=own.tools_digest,
-        messages=prompt.digest,
-        options=attempt.runtime.options_digest(request),
-    )
+    system = attempt.prompt.system_after(attempt.runtime.declared(attempt.agent).system) if prompt.system else None
+    request, digests = make_request(attempt, model, prompt, system=system)
     return prepare(attempt, _CONCLUSIONS, model, request, digests)
 
 

@@ -12,17 +12,16 @@ from events.ids import MessageId
 from events.parts import TextPart
 from events.state import ChatState
 from generation.actions.attempt import Attempt
+from generation.actions.request import make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.decide import compaction_threshold
-from generation.digests import digest_request
 from generation.error_texts import stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.outcomes import Stopped, Summarised
 from generation.plans import Outcome
 from generation.prompt import build_prompt
 from generation.prompt_texts import summary_instruction
-from generation.prompt_types import ModelRequest
 
 
 async def compact(attempt: Attempt) -> Outcome:
@@ -35,18 +34,7 @@ async def compact(attempt: Attempt) -> Outcome:
     hint = attempt.state.need_transcript("compact").hint
     instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
     prompt = build_prompt(_answered(attempt.state), instruction=instruction)
-    request = ModelRequest(
-        model=model.name,
-        system=(*attempt.agent.system_texts, *prompt.system),
-        messages=prompt.messages,
-        # The same tools in the same order, unused: the provider's cached prefix stays valid.
-        tools=attempt.agent.declarations(),
-        tool_choice_none=True,
-        max_output=model.max_output,
-        effort=model.effort,
-        options=dict(attempt.config(model).options),
-    )
-    digests = digest_request(request, messages=prompt.digest)
+    request, digests = make_request(attempt, model, prompt, tool_choice_none=True)
     return await prepare(attempt, _CONCLUSIONS, model, request, digests).concluded()
 
 
