@@ -166,7 +166,7 @@ def _transport(exc: BaseException) -> Transport:
     return "deadline" if isinstance(exc, TimeoutError) else "none"
 
 
-_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b.*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
+_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b[^<\n]*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
 """How the transport says which HTTP/2 error a peer or it itself sent."""
 
 _WORTH_A_RETRY: Final = frozenset(
