@@ -1,4 +1,7 @@
-"""Guards against silence: one timer for all streams of a process, whatever the number of their parts."""
+"""Guards against silence: one timer for all that a process waits for, whatever the number of its parts.
+
+What is guarded is called a stream here: a model's, or a context source, whose one part is its answer.
+"""
 
 from __future__ import annotations
 
