@@ -145,7 +145,7 @@ class Acquirer:
         own = self._own_turn(fresh)
         chosen = self._choose(own, self._roster.free())
         self.backlog = len(chosen) < len(own)
-        if len(due) >= limit and all(each.kind == "interruption" for each in due):
+        if len(told) >= limit and all(each.kind == "interruption" for each in told):
             self.wake.set()  # behind them others may wait, and none of these will be among what is found then
         await in_parallel(chosen, self._serve)
 

@@ -118,9 +118,13 @@ class CancelScope(Generic[T]):
         if self._cause is not None:
             work.close()
             raise WorkCancelled(self._cause)
-        task = self._task = asyncio.get_running_loop().create_task(self._telling(work))
+        loop = asyncio.get_running_loop()
+        waiting = self._waiting = loop.create_future()  # before the task: some loops begin with it at once
+        task = self._task = loop.create_task(self._telling(work))
         try:
-            await self._wait(task)
+            await waiting
+            if not task.done() and not self._left:
+                await asyncio.wait({task}, timeout=self._patience)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task}, timeout=self._patience)
@@ -140,13 +144,6 @@ class CancelScope(Generic[T]):
             return await work
         finally:
             self._wake()
-
-    async def _wait(self, task: asyncio.Task[T]) -> None:
-        """Wait for the work, after its cancellation no longer than the patience."""
-        self._waiting = asyncio.get_running_loop().create_future()
-        await self._waiting
-        if not task.done() and not self._left:
-            await asyncio.wait({task}, timeout=self._patience)
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -88,10 +88,19 @@ _CONFIG_WORDS: Final = (
     "prompt is too long",
     "malformed config",
 )
+RETRYABLE_RESETS: Final = {
+    "no_error": 0,
+    "internal_error": 2,
+    "refused_stream": 7,
+    "cancel": 8,
+    "enhance_your_calm": 11,
+}
+"""HTTP/2 errors that say nothing against the request: their names in lower case, and their codes."""
+
 _TIMEOUT_WORDS: Final = re.compile(
     r"timeout|timed out|unavailable|connection reset|connection refused|\beof\b|broken pipe|bad gateway|\bclient conn\b"
     r"|goaway|http2 stream closed|use of closed network connection"
-    r"|\b(?:internal_error|refused_stream|cancel|enhance_your_calm|no_error); received from peer"
+    rf"|\b(?:{'|'.join(RETRYABLE_RESETS)}); received from peer"
 )
 _SERVER_WORDS: Final = ("server error", "server_error")
 _USED_UP: Final = ("insufficient_quota", "spend_limit_reached")

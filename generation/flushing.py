@@ -226,6 +226,8 @@ class Flusher:
 
     async def run(self) -> None:
         """Write as long as the worker lives."""
+        # Of the loop that runs now: a worker may be started again on another one.
+        self._woken, self._written = asyncio.Event(), asyncio.Event()
         while True:
             await self._rest()
             await self._flush()

@@ -96,7 +96,7 @@ class Runtime:
         put_back: Chats whose time has come although the database's clock, put back since, does not say so, with that
             time (``generation.timers``).
         flusher: Keeps what is streamed and not committed yet.
-        silences: Looks after model calls that say nothing.
+        silences: Looks after model calls and context sources that say nothing.
     """
 
     journal: Journal

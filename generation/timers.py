@@ -21,7 +21,7 @@ from events.errors import EventsError
 from events.ids import ChatId
 from generation.runtime import Runtime
 from store.contract import DueChat, Header
-from store.errors import MalformedRow
+from store.errors import MalformedRow, StoreError
 from store.loading import LoadedChat
 from store.log import get_logger
 from store.query import ChatQuery
@@ -30,7 +30,10 @@ from store.schema import READER_LEVEL
 STEP_US: Final = 1_000_000
 """Microseconds by which clocks may differ without having been put back."""
 
-_QUERY: Final = ChatQuery(statuses=("pending", "requires_action"), limit=200)
+_WAITING: Final = ("pending", "requires_action")
+"""Statuses of chats that may wait for a time."""
+
+_QUERY: Final = ChatQuery(statuses=_WAITING, limit=200)
 
 _PAGES: Final = 5
 """Pages that are looked through where nothing tells that the clock was just put back."""
@@ -75,8 +78,8 @@ class Timers:
         if recorded_at > self._runtime.now() + STEP_US:
             self._any_ahead = True
             self._take(loaded.header, recorded_at)
-        elif loaded.header.chat in self._known:
-            self._forget(loaded.header.chat)
+        else:
+            self._forget_if_moved_on(loaded.header.chat, loaded.header)
 
     async def look(self, was: int | None) -> None:
         """Find such chats, after a heartbeat, and forget those that moved on.
@@ -97,15 +100,25 @@ class Timers:
             await self._find(was)
         except MalformedRow as error:
             _log.warning("timers_not_found", error=str(error))
+        except StoreError:
+            self._any_ahead = True  # what was not seen by now is looked for after the next heartbeat
+            raise
 
     async def _see(self, chat: ChatId, timer: Timer) -> None:
-        """Forget a chat whose time has come once it is another that is set."""
+        """Look whether a chat whose time has come still waits for it."""
         try:
             loaded = await self._runtime.journal.store.load_header(chat)
         except MalformedRow:
             loaded = None
-        moved_on = loaded is None or loaded.header.due_at != timer.due_at
-        if moved_on and self._known.get(chat) is timer:  # and not another's that was noted meanwhile
+        if self._known.get(chat) is timer:  # and not another's that was noted meanwhile
+            self._forget_if_moved_on(chat, loaded.header if loaded is not None else None)
+
+    def _forget_if_moved_on(self, chat: ChatId, header: Header | None) -> None:
+        """Forget a chat once it is another time that is set, or none. Whatever else was done to it, it waits on."""
+        timer = self._known.get(chat)
+        if timer is None:
+            return
+        if header is None or header.due_at != timer.due_at or not self._waits_here(header):
             self._forget(chat)
 
     async def _find(self, was: int | None) -> None:
@@ -132,7 +145,7 @@ class Timers:
     def _take(self, header: Header, since: int) -> None:
         """Note when a chat's time comes, where the clock that it was set by says ``since`` now."""
         chat, due_at = header.chat, header.due_at
-        if due_at is None or header.status not in ("pending", "requires_action") or not self._is_ours(header):
+        if due_at is None or not self._waits_here(header):
             self._forget(chat)
             return
         known = self._known.get(chat)
@@ -143,8 +156,10 @@ class Timers:
         self._known[chat] = Timer(due_at, self._runtime.boot() + left, kind)
         self._wake_in(left)
 
-    def _is_ours(self, header: Header) -> bool:
-        return not header.foreign and header.agent in self._runtime.agents and header.reader_level <= READER_LEVEL
+    def _waits_here(self, header: Header) -> bool:
+        """Whether a chat waits for a time, and this worker may serve it."""
+        ours = not header.foreign and header.agent in self._runtime.agents and header.reader_level <= READER_LEVEL
+        return ours and header.status in _WAITING
 
     def _forget(self, chat: ChatId) -> None:
         self._known.pop(chat, None)

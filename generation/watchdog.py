@@ -29,7 +29,6 @@ LOOKS: Final = 6
 DEEPEST: Final = 40
 """Frames of the stack that are told, the innermost ones."""
 
-
 _TASKS: Final = Path("/proc/self/task")
 """Where Linux tells of the threads of a process."""
 
@@ -49,10 +48,12 @@ class ProcessorWaits:
         found: dict[str, int] = {}
         with contextlib.suppress(OSError):
             for thread in _TASKS.iterdir():
-                with contextlib.suppress(OSError, ValueError, IndexError):  # one that ends meanwhile
+                # One that cannot be read (it ends meanwhile, files have run out) stands where it stood.
+                found[thread.name] = self._known.get(thread.name, 0)
+                with contextlib.suppress(OSError, ValueError, IndexError):
                     found[thread.name] = int((thread / "schedstat").read_text().split()[1])
-        self._waited += sum(max(waited - self._known.get(thread, 0), 0) for thread, waited in found.items())
-        self._known = found
+            self._waited += sum(max(waited - self._known.get(thread, 0), 0) for thread, waited in found.items())
+            self._known = found
         return self._waited / 1e9
 
 

@@ -8,6 +8,7 @@ from events.control import RunningAttempt
 from events.ids import ChatId
 from events.records import AttemptReport, ModelPolicy, Policy
 from events.state import ChatState
+from generation.actions.silence import SilenceGuard
 from generation.agents import Agent
 from generation.cancellation import CancelScope
 from generation.errors import ClassifiedError, ProviderError
@@ -64,6 +65,17 @@ class Attempt(Struct, frozen=True, kw_only=True):
         if self.policy.model is None:
             raise ProviderError(ClassifiedError(kind="config", message="The agent has no model."))
         return self.policy.model
+
+    def guard(self, limit: float) -> SilenceGuard:
+        """Return a guard of the running task, which does the effect: it must say something within ``limit`` seconds.
+
+        Else it is cancelled, and left behind where it has not ended after the grace.
+        """
+        return self.runtime.silences.guard(limit, self.runtime.settings.grace, self.scope.leave)
+
+    def timed_out(self, guard: SilenceGuard) -> bool:
+        """Whether the effect was cancelled by its guard, and by nobody else."""
+        return guard.expired and self.scope.cause is None
 
     def failed(self, error: ClassifiedError, report: AttemptReport | None = None) -> Failed:
         """Return the failure of this attempt, with its retry budget."""

@@ -23,29 +23,24 @@ async def collect_context(attempt: Attempt) -> Outcome:
     Raises:
         asyncio.CancelledError: It was cancelled; nothing is to be written.
     """
-    source, scope, settings = attempt.agent.context, attempt.scope, attempt.runtime.settings
+    source, scope, limit = attempt.agent.context, attempt.scope, attempt.runtime.settings.context_timeout
     if source is None:
         return _failed(attempt, "The agent's context source is not here.", retryable=False)
 
-    def too_late() -> Outcome | None:
-        """Return the failure of a source that nobody but its guard cancelled."""
-        if scope.cause is not None:
-            return None
+    def too_late() -> Failed:
         _log.warning("context_collection_timed_out", chat=attempt.chat, source=source.name)
-        why = f"The context source {source.name} gave nothing in {settings.context_timeout:g} seconds."
+        why = f"The context source {source.name} gave nothing in {limit:g} seconds."
         return _failed(attempt, why, kind="timeout", retryable=True)
 
-    scope.left_with = too_late
-    guard = attempt.runtime.silences.guard(settings.context_timeout, settings.grace, scope.leave)
+    scope.left_with = lambda: too_late() if scope.cause is None else None
+    guard = attempt.guard(limit)
     try:
         context = await source.collect(attempt.chat)
-    except asyncio.CancelledError:
-        if guard.expired and (failed := too_late()) is not None:
-            return failed
-        raise
-    except Exception as error:  # noqa: BLE001 - an application's part may raise anything
-        if guard.expired and (failed := too_late()) is not None:
-            return failed
+    except (Exception, asyncio.CancelledError) as error:  # an application's part may raise anything
+        if attempt.timed_out(guard):
+            return too_late()
+        if isinstance(error, asyncio.CancelledError):
+            raise
         _log.warning("context_collection_failed", chat=attempt.chat, source=source.name, exc_info=error)
         return _failed(attempt, f"The context source {source.name} failed.", retryable=True)
     finally:

@@ -1,4 +1,7 @@
-"""Guards against silence: one timer for all streams of a process, whatever the number of their parts."""
+"""Guards against silence: one timer for all that a process waits for, whatever the number of its parts.
+
+What is guarded is called a stream here: a model's, or a context source, whose one part is its answer.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from typing import final
 
 @final
 class SilenceWatch:
-    """Looks after the streams of one event loop, when the first of them may have been silent for too long.
+    """Looks after the streams of an event loop, when the first of them may have been silent for too long.
 
-    Its timer is left running where that stream was heard or ended meanwhile: it looks then, and goes on waiting.
+    Its timer is left running where that stream was heard or ended meanwhile: it looks then, and goes on waiting. On
+    another loop it begins anew: what was left on one that has ended can be neither cancelled nor waited for.
     """
 
     def __init__(self) -> None:
         self._guards: set[SilenceGuard] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
 
@@ -32,11 +37,15 @@ class SilenceWatch:
 
     def look_at(self, due: float) -> None:
         """Look not later than at ``due``, by the event loop's clock."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._guards.clear()
+            self._loop, self._timer, self._due = loop, None, math.inf
         if due < self._due:
             if self._timer is not None:
                 self._timer.cancel()
             self._due = due
-            self._timer = asyncio.get_running_loop().call_at(due, self._look)
+            self._timer = loop.call_at(due, self._look)
 
     def _look(self) -> None:
         now, self._due = self._due, math.inf

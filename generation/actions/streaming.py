@@ -129,7 +129,7 @@ class ModelCall:
         provider = self._provider()
         reach("provider.calling")
         stream = provider.stream(self.request)
-        guard = self._guarded()
+        guard = self.attempt.guard(self.attempt.runtime.settings.first_part_timeout)
         try:
             try:
                 async for part in stream:
@@ -138,7 +138,7 @@ class ModelCall:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
         except asyncio.CancelledError:
-            if self.attempt.scope.cause is None and guard.expired:
+            if self.attempt.timed_out(guard):
                 raise self._silent() from None
             raise
         finally:
@@ -152,11 +152,6 @@ class ModelCall:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error
-
-    def _guarded(self) -> SilenceGuard:
-        runtime = self.attempt.runtime
-        settings = runtime.settings
-        return runtime.silences.guard(settings.first_part_timeout, settings.grace, self.attempt.scope.leave)
 
     def _take(self, part: StreamPart | UsageSoFar, guard: SilenceGuard) -> None:
         runtime, scope = self.attempt.runtime, self.attempt.scope

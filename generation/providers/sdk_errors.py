@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from events.content import Json
-from generation.classify import ErrorFacts, Transport, classify
+from generation.classify import RETRYABLE_RESETS, ErrorFacts, Transport, classify
 from generation.error_texts import cut, message_for, redact
 from generation.errors import ClassifiedError, ProviderError
 from generation.providers.base_url import host_of
@@ -166,13 +166,11 @@ def _transport(exc: BaseException) -> Transport:
     return "deadline" if isinstance(exc, TimeoutError) else "none"
 
 
-_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b.*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
+_RESET: Final = re.compile(r"<(?:StreamReset|ConnectionTerminated)\b[^<\n]*?error_code:\s*(?:ErrorCodes\.)?(\w+)(.*)")
 """How the transport says which HTTP/2 error a peer or it itself sent."""
 
-_WORTH_A_RETRY: Final = frozenset(
-    {"0", "2", "7", "8", "11", "NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"}
-)
-"""HTTP/2 errors that say nothing against the request."""
+_WORTH_A_RETRY: Final = frozenset(said for name, code in RETRYABLE_RESETS.items() for said in (str(code), name.upper()))
+"""HTTP/2 errors that say nothing against the request, as the transport says them."""
 
 
 def _misuse(exc: BaseException) -> str:

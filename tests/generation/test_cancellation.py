@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,30 @@ async def test_a_value_comes_through() -> None:
     scope = CancelScope[int]()
     assert await scope.run(work()) == 3
     assert scope.cause is None
+
+
+async def test_a_value_comes_through_where_the_loop_begins_with_a_task_at_once() -> None:
+    async def work() -> int:
+        return 3
+
+    def eager(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, int]) -> asyncio.Future[int]:
+        done: asyncio.Future[int] = loop.create_future()
+        with pytest.raises(StopIteration) as end:
+            work.send(None)
+        done.set_result(end.value.value)
+        return done
+
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(CancelScope[int]().run(work()))
+    loop.set_task_factory(eager)  # type: ignore[arg-type]
+    try:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert running.done()
+    finally:
+        loop.set_task_factory(None)
+        running.cancel()
+    assert await running == 3
 
 
 @pytest.mark.parametrize("cause", Cause)

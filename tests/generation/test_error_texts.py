@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+from typing import get_args
+
 import pytest
 
 from events.content import Json
 from generation.classify import ErrorFacts, classify
 from generation.error_texts import StreamFault, detail_of, given_up, message_for, redact, stream_message
+from generation.errors import ErrorKind
 
-KINDS = (
-    "generic",
-    "overloaded",
-    "rate_limit",
-    "timeout",
-    "stream_silence_timeout",
-    "auth",
-    "config",
-    "usage_limit",
-    "missing_key",
-    "provider_disabled",
-    "content_filter",
-)
+KINDS = get_args(ErrorKind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,3 +139,17 @@ def test_a_long_detail_is_cut() -> None:
 
 def test_what_cannot_be_stored_is_replaced() -> None:
     assert redact("bad \ud800 news") == "bad \ufffd news"
+
+
+def test_addresses_are_found_as_one_would_write_it_down() -> None:
+    plain, random = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE), Random(1)
+    pieces = ["a", "Z", "7", "+", ".", "-", "_", "é", "/", ":", "://", "://", "http", "<"]
+    texts = ["".join(random.choices(pieces, k=random.randrange(2, 14))) for _ in range(5000)]
+    assert sum(plain.search(text) is not None for text in texts) > 500
+    assert [redact(text) for text in texts] == [plain.sub("[address]", text) for text in texts]
+
+
+@pytest.mark.parametrize("piece", ["a.", "req-", "secret ", "bearer ", "request id ", "a://"])
+def test_a_long_text_is_looked_through_once(piece: str) -> None:
+    """Each word of it might begin something, and what began again at each of them would take hours."""
+    assert redact(piece * 200_000)

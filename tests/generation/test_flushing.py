@@ -282,3 +282,18 @@ async def test_an_error_that_nobody_thought_of_does_not_end_the_flusher(
     assert [record.getMessage() for record in caplog.records] == ["partials_not_written"]
     await scene.clock.advance(PERIOD)
     assert await scene.kept() == "one"
+
+
+def test_it_runs_again_on_another_loop() -> None:
+    flusher = Flusher(MemoryStore())
+
+    async def once() -> None:
+        running = asyncio.create_task(flusher.run())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
+
+    for _ in range(2):
+        asyncio.run(once())

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, TypeVar
 
 import pytest
 
 from chatfold.engine import Engine
 from chatfold.settings import Settings
-from chatfold.testing.simulation.loop import WORLD, SimulatedLoop
-from chatfold.testing.simulation.machine import simulated_machine
+from chatfold.testing.simulation.loop import SimulatedLoop
 from events.envelope import Recorded
 from events.messages import Usage
 from events.vocabulary import RetryScheduled, TurnFailed
@@ -26,6 +24,7 @@ from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, TextDelta, UsageSoFar
 from generation.providers.scripted import ScriptedProvider
 from store.memory import MemoryStore
+from tests.simulation.test_loop import run
 
 T = TypeVar("T")
 CHAT = "chat"
@@ -33,15 +32,13 @@ CHAT = "chat"
 
 def in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
     """Run ``work`` on a loop, and a machine, whose clock jumps."""
-    loop = SimulatedLoop(Random(0), steps=1_000_000, shuffled=False)
-    with simulated_machine(loop, Random(0)):
-        context = WORLD.context()
-        task = loop.create_task(work, context=context)
-        task.add_done_callback(lambda _: loop.stop(), context=context)
-        loop.run_forever()
-        assert loop.failure is None
-        loop.close()
-        return task.result()
+    came: list[T] = []
+
+    async def program(_: SimulatedLoop) -> None:
+        came.append(await work)
+
+    assert run(program, steps=1_000_000).failure is None
+    return came[0]
 
 
 class Slow(ScriptedProvider):

@@ -59,3 +59,26 @@ async def test_what_neither_ends_nor_speaks_is_said_to_hang_and_what_speaks_agai
     assert not guard.expired
     guard.end()
     assert watch.guard(LONG, LONG, _never).deadline > asyncio.get_running_loop().time()
+
+
+class Later(asyncio.SelectorEventLoop):
+    """A loop that runs long after the one before."""
+
+    def time(self) -> float:
+        return super().time() + 2 * LONG
+
+
+def test_on_another_loop_it_begins_anew() -> None:
+    """An engine may be closed and opened again on the next loop; the timer of the first never came."""
+    watch = SilenceWatch()
+
+    async def left() -> None:
+        watch.guard(LONG, LONG, _never)
+
+    async def silent() -> str:
+        async with asyncio.timeout(10):
+            return await _listen(watch, 0.0)
+
+    asyncio.run(left())
+    with asyncio.Runner(loop_factory=Later) as runner:
+        assert runner.run(silent()) == "silent"

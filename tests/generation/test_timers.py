@@ -15,7 +15,10 @@ from chatstate.audit import audit
 from events.envelope import Recorded
 from generation.errors import ClassifiedError
 from generation.providers.script import Fail, Turn
+from store.contract import Header
+from store.errors import StoreUnavailable
 from store.memory import MemoryStore
+from store.query import ChatQuery
 from tests.simulation.test_loop import run
 
 CHAT: Final = "c"
@@ -100,6 +103,21 @@ def test_a_deadline_comes_in_its_time(before: float) -> None:
     play([turn(UseTool("ask")), "Hi."], story)
 
 
+def test_a_command_that_leaves_the_chat_waiting_leaves_its_time_too() -> None:
+    async def story(scene: Scene) -> None:
+        async with scene.engine() as engine:
+            await engine.create_chat("helper", "Hello", chat_id=CHAT)
+            began = await scene.until(engine, "retry_scheduled")
+            await asyncio.sleep(40)
+            scene.ahead -= 20
+            await asyncio.sleep(BEAT + 1)
+            await engine.set_title(CHAT, "New")
+            assert await scene.until(engine, "turn_finished") - began <= 60 + BEAT + 1
+            await scene.log(engine)
+
+    play([BUSY, "Hi."], story)
+
+
 def test_retries_that_follow_come_in_their_time() -> None:
     """Until its clock has caught up, all times of the chat are ahead."""
 
@@ -153,5 +171,32 @@ def test_a_chat_that_moved_on_is_not_served_by_the_time_that_it_had() -> None:
             await engine.resume(CHAT)
             await engine.settled(CHAT)
             await scene.log(engine)
+
+    play([BUSY, "Hi."], story)
+
+
+class Flaky(MemoryStore):
+    """Gives no list of chats for a while."""
+
+    away = False
+
+    async def list_chats(self, query: ChatQuery) -> Sequence[Header]:
+        if self.away:
+            raise StoreUnavailable("away")
+        return await super().list_chats(query)
+
+
+def test_what_a_store_that_is_away_did_not_tell_is_asked_again() -> None:
+    async def story(scene: Scene) -> None:
+        scene.store = store = Flaky(clock=lambda: round((scene.loop.time() + scene.ahead) * 1e6))
+        async with scene.engine() as engine:
+            await engine.create_chat("helper", "Hello", chat_id=CHAT)
+            began = await scene.until(engine, "retry_scheduled")
+            await asyncio.sleep(3 * BEAT)
+            store.away = True
+            scene.ahead -= HOUR
+            await asyncio.sleep(2 * BEAT)
+            store.away = False
+            assert await scene.until(engine, "turn_finished") - began <= 60 + 6 * BEAT + 1, "from when it was found"
 
     play([BUSY, "Hi."], story)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from generation import watchdog
 from generation.watchdog import DEEPEST, LoopWatch, ProcessorWaits, where
 
 
@@ -152,3 +153,21 @@ def test_where_a_thread_stands() -> None:
     assert [place.rpartition(" ")[2] for place in stack[-3:]] == ["test_where_a_thread_stands", "inner", "where"]
     assert len(stack) <= DEEPEST
     assert where(0) == [], "a thread that is gone stands nowhere"
+
+
+def test_what_cannot_be_read_for_a_while_was_not_waited_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where files have run out, what a thread waited in all its life is not of the last second."""
+    tasks, hidden = tmp_path / "task", tmp_path / "hidden"
+    told = tasks / "7" / "schedstat"
+    told.parent.mkdir(parents=True)
+    told.write_text("5000000000 3000000000 12\n", encoding="utf-8")
+    monkeypatch.setattr(watchdog, "_TASKS", tasks)
+    waits = ProcessorWaits()
+    before = waits()
+    for lost in (told, tasks):
+        lost.rename(hidden)
+        assert waits() == before
+        hidden.rename(lost)
+        assert waits() == before
+    told.write_text("5000000000 4500000000 13\n", encoding="utf-8")
+    assert waits() == before + 1.5

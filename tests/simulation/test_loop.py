@@ -17,9 +17,11 @@ from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US, simulated_machine
 
 
-def run(main: Callable[[SimulatedLoop], Awaitable[None]], *, seed: int = 1, shuffled: bool = False) -> SimulatedLoop:
+def run(
+    main: Callable[[SimulatedLoop], Awaitable[None]], *, seed: int = 1, shuffled: bool = False, steps: int = 10_000
+) -> SimulatedLoop:
     """Run a program to its end, or to the loop's verdict."""
-    loop = SimulatedLoop(Random(seed), steps=10_000, shuffled=shuffled)
+    loop = SimulatedLoop(Random(seed), steps=steps, shuffled=shuffled)
     with simulated_machine(loop, Random(seed)):
         context = WORLD.context()
 

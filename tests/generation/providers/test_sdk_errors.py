@@ -45,6 +45,10 @@ def test_what_the_connection_did(exc: BaseException, transport: str) -> None:
     assert facts_of(exc, "openai").transport == transport
 
 
+def test_a_long_text_is_looked_through_once() -> None:
+    assert facts_of(httpx2.RemoteProtocolError("<StreamReset " * 200_000), "openai").transport == "reset"
+
+
 async def test_what_is_classified_already_passes() -> None:
     error = ProviderError(ClassifiedError(kind="config", message="x"))
     with pytest.raises(ProviderError) as caught:
