@@ -87,19 +87,16 @@ def expand(parts: Sequence[Part], body: Json, ids: Ids) -> Iterator[Part | Searc
 
     Args:
         parts: The answer's parts.
-        body: The request, which must have the tool, and whose last search goes on where a part has no query.
+        body: The request, whose last search goes on where a part has no query.
         ids: Where the ids of searches come from.
 
     Raises:
-        ScriptError: The request has no web search, or no search that could go on.
+        ScriptError: The request has no search that could go on.
     """
     for part in parts:
         if not isinstance(part, Search):
             yield part
             continue
-        if not any(str(tool.get("type", "")).startswith("web_search_") for tool in body.get("tools") or []):
-            problem = "the script searches, and the request has no web_search tool"
-            raise ScriptError(problem)
         search = part.id or (ids.new("srvtoolu_") if part.query is not None else _open_search(body))
         if part.query is not None:
             yield SearchCall(search, part.query)

@@ -51,6 +51,9 @@ class AnthropicServer(LoopbackServer):
 
     path = "/v1/messages"
     ping = anthropic_emit.PING
+    protocol = "Messages"
+    search_tools = "web_search_"
+    pauses = True
 
     def __init__(
         self,

@@ -169,3 +169,10 @@ async def test_responses_has_no_pauses() -> None:
         async with OpenAIResponsesServer([answer]) as server, RESPONSES.client(server.base_url) as client:
             with pytest.raises(openai.BadRequestError, match="Script: Responses has no"):
                 await _ask(client, [USER])
+
+
+async def test_a_search_that_failed_has_no_results() -> None:
+    answer = Answer([Search("rain", None, error="unavailable"), Text("Sorry.")])
+    async with OpenAIResponsesServer([answer]) as server, RESPONSES.client(server.base_url) as client:
+        response = await _ask(client, [USER], include=[SOURCES])
+        assert (response.output[0].status, response.output[0].action.sources) == ("failed", [])
