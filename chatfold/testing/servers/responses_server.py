@@ -11,7 +11,13 @@ from chatfold.testing.servers import responses_emit, responses_events
 from chatfold.testing.servers.matching import Script
 from chatfold.testing.servers.openai_common import check_key, error_object, parse
 from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
-from chatfold.testing.servers.responses_history import IssuedItems, check_items, check_options, resolve_input
+from chatfold.testing.servers.responses_history import (
+    IssuedItems,
+    check_items,
+    check_options,
+    resolve_input,
+    searched,
+)
 from chatfold.testing.servers.responses_shape import (
     FunctionCallItem,
     FunctionOutputItem,
@@ -103,8 +109,7 @@ class OpenAIResponsesServer(LoopbackServer):
     def _issue(self, items: list[Json]) -> None:
         for index, item in enumerate(items):
             if item["type"] == "web_search_call":
-                action = {name: value for name, value in item["action"].items() if name != "sources"}
-                self.issued.searches[item["id"]] = action
+                self.issued.searches[item["id"]] = searched(item["action"])
             if item["type"] != "reasoning":
                 continue
             if "encrypted_content" in item:

@@ -139,6 +139,8 @@ async def test_a_response_is_kept_until_it_is_forgotten() -> None:
         seen = server.requests[1].seen
         assert (seen.chained, seen.roles[-2:]) == (4, ("assistant", "user"))
         server.issued.forget(second.id)
+        assert {item.id for item in first.output} <= set(server.issued.items)  # the first one still has them
+        assert second.output[0].id not in server.issued.items
         server.issued.forget()
         for response in (first, second):
             with pytest.raises(openai.BadRequestError) as caught:
