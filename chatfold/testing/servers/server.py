@@ -31,7 +31,7 @@ from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
-from chatfold.testing.servers.script import Answer, Cut, Fail, Reply, Search
+from chatfold.testing.servers.script import Answer, Fail, Reply, Search
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
 
@@ -227,7 +227,9 @@ class LoopbackServer(ABC):
                 if not await self._serve(connection, raw):
                     break
         except ConnectionCut as cut:
-            await self._break_off(connection, cut.how)
+            if cut.how == "reset":
+                with contextlib.suppress(ConnectionError):
+                    await connection.reset()
         except (ConnectionError, h11.RemoteProtocolError):
             # The client went away or does not speak HTTP: its connection is closed.
             return
@@ -331,7 +333,16 @@ class LoopbackServer(ABC):
             await connection.start(200, [("content-type", kind), ("cache-control", "no-cache"), *common])
             fail = answer.fail
             failure = None if fail is None else lambda sent: self.failure_frames(request, fail, plan, sent)
-            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete)
+            try:
+                await play_frames(
+                    answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete
+                )
+            except ConnectionCut as cut:
+                if cut.how != "end":
+                    raise
+                # To the client the answer is whole, so it may send the next request over this connection.
+                await connection.finish()
+                return
         else:
             body = dump(plan.body)
             length = ("content-length", str(len(body)))
@@ -360,14 +371,6 @@ class LoopbackServer(ABC):
         self.refused.append(RefusedRequest(request, refusal.status, refusal.message))
         fail = Fail(refusal.status, refusal.message, type=refusal.type, code=refusal.code, param=refusal.param)
         await self._send_failure(connection, request, fail)
-
-    async def _break_off(self, connection: HttpConnection, how: Cut) -> None:
-        """Break off as the script says; the connection is closed in any case, also where the client was faster."""
-        with contextlib.suppress(ConnectionError):
-            if how == "reset":
-                await connection.reset()
-            elif how == "end":
-                await connection.finish()
 
 
 def _has_tool(body: Json, kind: str) -> bool:
