@@ -31,8 +31,9 @@ from store.schema import READER_LEVEL
 
 
 def boot_clock() -> float:
-    """Return seconds since the machine started, its sleep included where the system can tell."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    """Return seconds since the machine started, its sleep included."""
+    # Linux has one clock that counts sleep; of those of macOS this one does, and the one of time.monotonic does not.
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC_RAW))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def run_list(
     headers = asyncio.run(_headers(url, query, limit))
     if headers and not json:
         # To the side, so that a pipe gets the chats alone.
-        out.note(f"{'chat':<32}  {'last changed':<19}  {'status':<15}  {'events':>6}  agent, title")
+        out.note(_columns("chat", "last changed", "status", "events", "agent, title"))
     for header in headers:
         if json:
             out.data.json(_chat_line(header))
@@ -88,15 +88,19 @@ def _chat_line(header: Header) -> ChatLine:
 
 def _listed(header: Header) -> str:
     marks = [name for name in ("archived", "foreign", "pinned") if getattr(header, name)]
-    fields = [
-        f"{printable(header.chat):<32}",
+    return _columns(
+        printable(header.chat),
         time_of(header.updated_at)[:19],
-        f"{header.status:<15}",
-        f"{header.version:>6}",
+        header.status,
+        str(header.version),
         printable(header.agent),
         f"({', '.join(marks)})" if marks else "",
         one_line(header.title or "", 60),
-    ]
+    )
+
+
+def _columns(chat: str, changed: str, status: str, events: str, *more: str) -> str:
+    fields = [f"{chat:<32}", f"{changed:<19}", f"{status:<15}", f"{events:>6}", *more]
     return "  ".join(field for field in fields if field)
 
 

@@ -1,8 +1,8 @@
 """The rules that an Anthropic conversation must keep across its messages.
 
 Owns roles, empty content, calls and their results, thinking blocks and cache breakpoints; searches are
-`anthropic_search`'s. Messages of one role that
-follow each other are one turn, as the service has them, so their order is judged by turns.
+`anthropic_search`'s. Messages of one role that follow each other are one turn, as the service has them, so their order
+is judged by turns.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from chatfold.testing.servers.anthropic_prefix import Coverage, Prefix
 from chatfold.testing.servers.anthropic_search import IssuedSearches, check_searches
 from chatfold.testing.servers.anthropic_shape import (
+    CacheControl,
     MessagesRequest,
     RedactedThinking,
     ServerToolUse,
@@ -19,13 +20,15 @@ from chatfold.testing.servers.anthropic_shape import (
     Thinking,
     ToolResult,
     ToolUse,
+    TurnMessage,
     WebSearchToolResult,
 )
 from chatfold.testing.servers.checks import RequestRefused
 
-__all__ = ["IssuedThinking", "check_history"]
+__all__ = ["IssuedThinking", "breakpoints", "check_history"]
 
 _CACHE_LIMIT = 4
+_WHOLE = "request"
 _OF_ASSISTANTS = (ToolUse, Thinking, RedactedThinking, ServerToolUse, WebSearchToolResult)
 
 
@@ -106,7 +109,7 @@ def _turns(request: MessagesRequest) -> Iterator[_Turn]:
                 f"messages.{index}: all messages must have non-empty content except for the optional final "
                 "assistant message"
             )
-        blocks = [(f"messages.{index}.content.{at}", block) for at, block in enumerate(message.blocks)]
+        blocks = _placed(index, message)
         if current is not None and current.role == message.role:
             current.blocks += blocks
             continue
@@ -224,17 +227,33 @@ def _check_prefixes(prefix: Prefix, issued: IssuedThinking) -> None:
             _refuse(f"{place}: Invalid `signature` in `thinking` block")
 
 
+def breakpoints(request: MessagesRequest) -> Iterator[tuple[str, CacheControl]]:
+    """The cache breakpoints with their places: the request's own first, the others in the order of their processing."""
+    placed: list[tuple[str, Any]] = [(_WHOLE, request)]
+    placed += [(f"tools.{at}", tool) for at, tool in enumerate(request.tools or [])]
+    system = request.system if isinstance(request.system, list) else []
+    placed += [(f"system.{at}", block) for at, block in enumerate(system)]
+    for index, message in enumerate(request.messages):
+        placed += _placed(index, message)
+    for place, block in placed:
+        control = getattr(block, "cache_control", None)
+        if control is not None:
+            yield place, control
+
+
+def _placed(index: int, message: TurnMessage) -> list[tuple[str, Any]]:
+    return [(f"messages.{index}.content.{at}", block) for at, block in enumerate(message.blocks)]
+
+
 def _check_cache(request: MessagesRequest) -> None:
     """At most four breakpoints, those of an hour before those of five minutes."""
-    blocks: list[Any] = [request, *(request.tools or [])]
-    blocks += request.system if isinstance(request.system, list) else []
-    for message in request.messages:
-        blocks += message.blocks
-    marked = [block.cache_control for block in blocks if getattr(block, "cache_control", None) is not None]
+    marked = list(breakpoints(request))
     if len(marked) > _CACHE_LIMIT:
         _refuse(f"A maximum of {_CACHE_LIMIT} blocks with cache_control may be provided. Found {len(marked)}.")
     short = False
-    for control in marked[1:] if request.cache_control is not None else marked:
+    for place, control in marked:
+        if place == _WHOLE:
+            continue  # it is on no block
         if control.ttl == "1h" and short:
             _refuse(
                 "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks "

@@ -3,8 +3,6 @@
 Owns the two blocks of a search, the contents that only the service can read, and paused answers.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +12,9 @@ from chatfold.testing.servers.checks import RequestRefused
 from chatfold.testing.servers.matching import ScriptError
 from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.script import Found, Part, Search
-from chatfold.testing.servers.wire import Ids
+from chatfold.testing.servers.wire import Ids, seal
 
-__all__ = ["IssuedSearches", "SearchCall", "SearchResults", "check_searches", "citation", "expand", "seal"]
+__all__ = ["IssuedSearches", "SearchCall", "SearchResults", "check_searches", "citation", "expand", "sealed"]
 
 Placed = tuple[str, Any]
 """A block with its place."""
@@ -48,7 +46,7 @@ class SearchResults:
                 "type": "web_search_result",
                 "url": found.url,
                 "title": found.title,
-                "encrypted_content": seal("content", found),
+                "encrypted_content": sealed("content", found),
                 "page_age": None,
             }
             for found in self.results
@@ -65,10 +63,9 @@ class IssuedSearches:
     """Encrypted indexes of citations."""
 
 
-def seal(kind: str, found: Found) -> str:
-    """What only the service can read; the same for the same page, so that two runs of a test see the same."""
-    digest = hashlib.sha384(f"{kind} {found.url} {found.title} {found.text}".encode())
-    return base64.b64encode(digest.digest() + b"+").decode("ascii")
+def sealed(kind: str, found: Found) -> str:
+    """What only the service can read of a page: its content, or the index of a citation."""
+    return seal(f"{kind} {found.url} {found.title} {found.text}")
 
 
 def citation(found: Found) -> Json:
@@ -78,7 +75,7 @@ def citation(found: Found) -> Json:
         "url": found.url,
         "title": found.title,
         "cited_text": found.text,
-        "encrypted_index": seal("index", found),
+        "encrypted_index": sealed("index", found),
     }
 
 
@@ -87,19 +84,16 @@ def expand(parts: Sequence[Part], body: Json, ids: Ids) -> Iterator[Part | Searc
 
     Args:
         parts: The answer's parts.
-        body: The request, which must have the tool, and whose last search goes on where a part has no query.
+        body: The request, whose last search goes on where a part has no query.
         ids: Where the ids of searches come from.
 
     Raises:
-        ScriptError: The request has no web search, or no search that could go on.
+        ScriptError: The request has no search that could go on.
     """
     for part in parts:
         if not isinstance(part, Search):
             yield part
             continue
-        if not any(str(tool.get("type", "")).startswith("web_search_") for tool in body.get("tools") or []):
-            problem = "the script searches, and the request has no web_search tool"
-            raise ScriptError(problem)
         search = part.id or (ids.new("srvtoolu_") if part.query is not None else _open_search(body))
         if part.query is not None:
             yield SearchCall(search, part.query)

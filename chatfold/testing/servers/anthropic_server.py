@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from chatfold.testing.servers import anthropic_emit
-from chatfold.testing.servers.anthropic_history import IssuedThinking, check_history
+from chatfold.testing.servers.anthropic_history import IssuedThinking, breakpoints, check_history
 from chatfold.testing.servers.anthropic_prefix import Prefix
-from chatfold.testing.servers.anthropic_search import SearchResults, expand, seal
+from chatfold.testing.servers.anthropic_search import SearchResults, expand, sealed
 from chatfold.testing.servers.anthropic_shape import (
     VERSIONS,
     MessagesRequest,
@@ -51,6 +51,9 @@ class AnthropicServer(LoopbackServer):
 
     path = "/v1/messages"
     ping = anthropic_emit.PING
+    protocol = "Messages"
+    search_tools = "web_search_"
+    pauses = True
 
     def __init__(
         self,
@@ -149,9 +152,9 @@ class AnthropicServer(LoopbackServer):
                     else:
                         self.issued.signatures[signature] = text
                 case SearchResults(_, results):
-                    self.issued.searches.contents.update(seal("content", found) for found in results)
+                    self.issued.searches.contents.update(sealed("content", found) for found in results)
                 case Text(_, cites):
-                    self.issued.searches.indexes.update(seal("index", found) for found in cites)
+                    self.issued.searches.indexes.update(sealed("index", found) for found in cites)
                 case _:
                     pass
             prefix.add("assistant", self._block(part), self.issued.broken)
@@ -171,20 +174,12 @@ class AnthropicServer(LoopbackServer):
 
 def _seen(body: MessagesRequest, prefix: Prefix) -> Seen:
     blocks = [block for message in body.messages for block in message.blocks]
-    placed: list[tuple[str, object]] = [
-        ("request", body),
-        *((f"tools.{at}", tool) for at, tool in enumerate(body.tools or [])),
-    ]
-    system = body.system if isinstance(body.system, list) else []
-    placed += [(f"system.{at}", block) for at, block in enumerate(system)]
-    for index, message in enumerate(body.messages):
-        placed += [(f"messages.{index}.content.{at}", block) for at, block in enumerate(message.blocks)]
     return Seen(
         roles=tuple(message.role for message in body.messages),
         calls=tuple(block.id for block in blocks if isinstance(block, ToolUse)),
         reasoning=tuple(seal for _, seal, _ in prefix.before),
         searches=tuple(block.id for block in blocks if isinstance(block, ServerToolUse)),
-        breakpoints=tuple(place for place, block in placed if getattr(block, "cache_control", None) is not None),
+        breakpoints=tuple(place for place, _ in breakpoints(body)),
     )
 
 

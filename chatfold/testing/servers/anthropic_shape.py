@@ -13,6 +13,7 @@ from chatfold.testing.servers.recording import Json
 
 __all__ = [
     "VERSIONS",
+    "CacheControl",
     "Custom",
     "MessagesRequest",
     "MessagesRequest2023",

@@ -5,7 +5,6 @@ Owns the field names of responses; what may be asked is checked elsewhere.
 
 from collections.abc import Iterator
 
-from chatfold.testing.servers.matching import ScriptError
 from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.script import Answer, Part, Reasoning, Refusal, Search, Text, ToolCall, Usage
 from chatfold.testing.servers.wire import Frame, cut, sse
@@ -25,19 +24,8 @@ _STOPS = {
 }
 
 
-def _unknown(what: object) -> ScriptError:
-    return ScriptError(f"Chat Completions has no {what!r}")
-
-
 def completion(answer: Answer, parts: list[Part], response_id: str, model: str) -> Json:
-    """The whole completion, as a request without `stream` gets it.
-
-    Raises:
-        ScriptError: A part, or the reason to stop, is not known to this protocol.
-    """
-    searches = [part for part in parts if isinstance(part, Search)]
-    if searches:
-        raise _unknown(searches[0])
+    """The whole completion, as a request without `stream` gets it."""
     texts = [part.text for part in parts if isinstance(part, Text)]
     refusals = [part.text for part in parts if isinstance(part, Refusal)]
     thoughts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
@@ -68,9 +56,6 @@ def chunks(answer: Answer, parts: list[Part], response_id: str, model: str, *, i
         response_id: The id in each chunk.
         model: The model in each chunk.
         include_usage: Whether the client asked for the usage chunk.
-
-    Raises:
-        ScriptError: A part, or the reason to stop, is not known to this protocol.
     """
     shared = _envelope("chat.completion.chunk", response_id, model)
     if include_usage:
@@ -106,12 +91,10 @@ def _deltas(answer: Answer, parts: list[Part]) -> Iterator[tuple[Json, bool]]:
                     yield {"tool_calls": [{"index": calls, "function": {"arguments": piece}}]}, True
                 calls += 1
             case Search():
-                raise _unknown(part)
+                continue  # no answer with one comes here: the service has none
 
 
 def _finish(answer: Answer) -> str:
-    if answer.wire_stop is None and answer.effective_stop == "pause":
-        raise _unknown(answer.effective_stop)
     return answer.wire_stop or _STOPS[answer.effective_stop]
 
 

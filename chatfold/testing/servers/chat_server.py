@@ -22,6 +22,7 @@ class OpenAIChatServer(LoopbackServer):
 
     path = "/v1/chat/completions"
     ping = chat_emit.PING
+    protocol = "Chat Completions"
 
     @property
     def base_url(self) -> str:

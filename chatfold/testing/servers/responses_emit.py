@@ -6,7 +6,6 @@ Owns the field names of the objects; the events that build them up in a stream a
 from collections.abc import Sequence
 from typing import assert_never
 
-from chatfold.testing.servers.matching import ScriptError
 from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.script import Answer, Found, Part, Reasoning, Refusal, Search, Text, ToolCall, Usage
 from chatfold.testing.servers.wire import Ids
@@ -26,13 +25,7 @@ def output_items(answer: Answer, parts: Sequence[Part], ids: Ids, include: Seque
         parts: Its parts with their call ids and signatures.
         ids: Where the items' ids come from.
         include: What the client asked for beside what it always gets.
-
-    Raises:
-        ScriptError: A part, or the reason to stop, is not known to this protocol.
     """
-    if answer.effective_stop == "pause":
-        problem = "Responses has no answers that pause"
-        raise ScriptError(problem)
     items = [_item(part, ids, include) for part in parts]
     if items and incomplete_reason(answer) is not None and "status" in items[-1]:
         items[-1]["status"] = "incomplete"
@@ -73,12 +66,9 @@ def _item(part: Part, ids: Ids, include: Sequence[str]) -> Json:
 
 
 def _search(search: Search, ids: Ids, *, sources: bool) -> Json:
-    if search.query is None or search.results is None:
-        problem = "Responses has no searches that go on in the next answer"
-        raise ScriptError(problem)
     action: Json = {"type": "search", "query": search.query, "queries": [search.query]}
     if sources:
-        action["sources"] = [{"type": "url", "url": found.url} for found in search.results]
+        action["sources"] = [{"type": "url", "url": found.url} for found in search.results or ()]
     status = "completed" if search.error is None else "failed"
     return {"id": search.id or ids.new("ws_"), "type": "web_search_call", "status": status, "action": action}
 

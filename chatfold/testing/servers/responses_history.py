@@ -24,7 +24,7 @@ from chatfold.testing.servers.responses_shape import (
     WebSearchTool,
 )
 
-__all__ = ["IssuedItems", "check_options", "resolve_input", "check_items"]
+__all__ = ["IssuedItems", "check_items", "check_options", "resolve_input", "searched"]
 
 _PREFIXES = {
     "message": "msg",
@@ -61,14 +61,22 @@ class IssuedItems:
     """What a search that the service ran looked for, without its sources, by the item's id."""
 
     def forget(self, response: str | None = None) -> None:
-        """Keep a response no more, as the service does after a while, nor its items; None: none of all.
+        """Keep a response no more, as the service does after a while, nor what no other one has; None: none of all.
 
         Raises:
             KeyError: There is no such response.
         """
         for each in [response] if response is not None else list(self.responses):
-            for item in self.responses.pop(each):
-                self.items.pop(item.id or "", None)
+            gone = self.responses.pop(each)
+            kept = {item.id for items in self.responses.values() for item in items}
+            for item in gone:
+                if item.id not in kept:
+                    self.items.pop(item.id or "", None)
+
+
+def searched(action: Json) -> Json:
+    """What a search looked for: its action without the sources, which only who asks for them gets."""
+    return {name: value for name, value in action.items() if name != "sources"}
 
 
 def resolve_input(body: ResponsesRequest, issued: IssuedItems) -> list[Item]:
@@ -181,8 +189,7 @@ def _check_search(item: WebSearchItem, index: int, issued: IssuedItems) -> None:
     if item.id not in issued.searches:
         text = f"Item with id '{item.id}' not found."
         raise invalid(text, "input", status=404)
-    action = {name: value for name, value in (item.action or {}).items() if name != "sources"}
-    if action != issued.searches[item.id]:
+    if searched(item.action or {}) != issued.searches[item.id]:
         text = f"Invalid value for 'input[{index}].action': it is not what the search '{item.id}' did."
         raise invalid(text, f"input[{index}].action", "invalid_value")
 

@@ -8,10 +8,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from chatfold.testing.servers import responses_emit, responses_events
-from chatfold.testing.servers.matching import Script, ScriptError
+from chatfold.testing.servers.matching import Script
 from chatfold.testing.servers.openai_common import check_key, error_object, parse
 from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
-from chatfold.testing.servers.responses_history import IssuedItems, check_items, check_options, resolve_input
+from chatfold.testing.servers.responses_history import (
+    IssuedItems,
+    check_items,
+    check_options,
+    resolve_input,
+    searched,
+)
 from chatfold.testing.servers.responses_shape import (
     FunctionCallItem,
     FunctionOutputItem,
@@ -22,7 +28,7 @@ from chatfold.testing.servers.responses_shape import (
     ResponsesRequest,
     WebSearchItem,
 )
-from chatfold.testing.servers.script import Answer, Fail, Search
+from chatfold.testing.servers.script import Answer, Fail
 from chatfold.testing.servers.server import LoopbackServer
 from chatfold.testing.servers.wire import Frame, Plan, resolve
 
@@ -36,6 +42,8 @@ class OpenAIResponsesServer(LoopbackServer):
 
     path = "/v1/responses"
     ping = responses_events.PING
+    protocol = "Responses"
+    search_tools = "web_search"
 
     def __init__(self, script: Script, *, repeat_call_ids: bool = False, issued: IssuedItems | None = None) -> None:
         """Make a server that does not listen yet.
@@ -74,9 +82,6 @@ class OpenAIResponsesServer(LoopbackServer):
     def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
         """Put an answer into the protocol's form, and remember its reasoning."""
         parts = resolve(answer, self.ids, "call_", "gAAA_")
-        if any(isinstance(part, Search) for part in parts) and not _searches(request.body):
-            problem = "the script searches, and the request has no web_search tool"
-            raise ScriptError(problem)
         items = responses_emit.output_items(answer, parts, self.ids, request.body.get("include") or ())
         response_id = answer.id or self.ids.new("resp_")
         self._issue(items)
@@ -104,18 +109,13 @@ class OpenAIResponsesServer(LoopbackServer):
     def _issue(self, items: list[Json]) -> None:
         for index, item in enumerate(items):
             if item["type"] == "web_search_call":
-                action = {name: value for name, value in item["action"].items() if name != "sources"}
-                self.issued.searches[item["id"]] = action
+                self.issued.searches[item["id"]] = searched(item["action"])
             if item["type"] != "reasoning":
                 continue
             if "encrypted_content" in item:
                 self.issued.encrypted[item["encrypted_content"]] = item["id"]
             for follower in items[index + 1 : index + 2]:
                 self.issued.reasoning_before[follower["id"]] = item["id"]
-
-
-def _searches(body: Json) -> bool:
-    return any(str(tool.get("type", "")).startswith("web_search") for tool in body.get("tools") or [])
 
 
 def _seen(items: list[Item], chained: int) -> Seen:

@@ -109,6 +109,11 @@ class Search:
     id: str | None = None
     """The provider's id of the search; None lets the server make one."""
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether it began in the answer before, or goes on in the next."""
+        return self.query is None or (self.results is None and self.error is None)
+
 
 Part = Text | Reasoning | ToolCall | Refusal | Search
 

@@ -31,7 +31,7 @@ from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
-from chatfold.testing.servers.script import Answer, Cut, Fail, Reply
+from chatfold.testing.servers.script import Answer, Fail, Reply, Search
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
 
@@ -45,6 +45,12 @@ class LoopbackServer(ABC):
     """The endpoint's path."""
     ping: ClassVar[Frame]
     """The protocol's keep-alive."""
+    protocol: ClassVar[str]
+    """The protocol's name."""
+    search_tools: ClassVar[str | None] = None
+    """What the types of the service's own search tool begin with; None: the service does not search."""
+    pauses: ClassVar[bool] = False
+    """Whether an answer may stop in the middle of its searches, and go on in the next one."""
 
     def __init__(self, script: Script, *, repeat_call_ids: bool = False) -> None:
         """Make a server that does not listen yet.
@@ -221,7 +227,9 @@ class LoopbackServer(ABC):
                 if not await self._serve(connection, raw):
                     break
         except ConnectionCut as cut:
-            await self._break_off(connection, cut.how)
+            if cut.how == "reset":
+                with contextlib.suppress(ConnectionError):
+                    await connection.reset()
         except (ConnectionError, h11.RemoteProtocolError):
             # The client went away or does not speak HTTP: its connection is closed.
             return
@@ -263,7 +271,7 @@ class LoopbackServer(ABC):
         self._log.announce()
         try:
             reply = await self._reply(request)
-            plan = self.plan(request, reply) if isinstance(reply, Answer) else None
+            plan = self._plan(request, reply) if isinstance(reply, Answer) else None
         except ScriptError as error:
             await self._refuse(connection, request, RequestRefused(f"Script: {error}"))
             return
@@ -300,6 +308,21 @@ class LoopbackServer(ABC):
             message = f"the script's function raised {error!r}"
             raise ScriptError(message) from error
 
+    def _plan(self, request: RecordedRequest, answer: Answer) -> Plan:
+        searches = [part for part in answer.part_list if isinstance(part, Search)]
+        problem = None
+        if searches and self.search_tools is None:
+            problem = f"{self.protocol} has no searches"
+        elif searches and not _has_tool(request.body, self.search_tools or ""):
+            problem = "the script searches, and the request has no web_search tool"
+        elif not self.pauses and answer.effective_stop == "pause":
+            problem = f"{self.protocol} has no answers that pause"
+        elif not self.pauses and any(search.unfinished for search in searches):
+            problem = f"{self.protocol} has no searches that go on in the next answer"
+        if problem is not None:
+            raise ScriptError(problem)
+        return self.plan(request, answer)
+
     async def _send_answer(
         self, connection: HttpConnection, request: RecordedRequest, answer: Answer, plan: Plan
     ) -> None:
@@ -310,7 +333,16 @@ class LoopbackServer(ABC):
             await connection.start(200, [("content-type", kind), ("cache-control", "no-cache"), *common])
             fail = answer.fail
             failure = None if fail is None else lambda sent: self.failure_frames(request, fail, plan, sent)
-            await play_frames(answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete)
+            try:
+                await play_frames(
+                    answer, plan.frames, connection.send, ping=self.ping, failure=failure, complete=complete
+                )
+            except ConnectionCut as cut:
+                if cut.how != "end":
+                    raise
+                # To the client the answer is whole, so it may send the next request over this connection.
+                await connection.finish()
+                return
         else:
             body = dump(plan.body)
             length = ("content-length", str(len(body)))
@@ -340,13 +372,9 @@ class LoopbackServer(ABC):
         fail = Fail(refusal.status, refusal.message, type=refusal.type, code=refusal.code, param=refusal.param)
         await self._send_failure(connection, request, fail)
 
-    async def _break_off(self, connection: HttpConnection, how: Cut) -> None:
-        """Break off as the script says; the connection is closed in any case, also where the client was faster."""
-        with contextlib.suppress(ConnectionError):
-            if how == "reset":
-                await connection.reset()
-            elif how == "end":
-                await connection.finish()
+
+def _has_tool(body: Json, kind: str) -> bool:
+    return any(str(tool.get("type", "")).startswith(kind) for tool in body.get("tools") or [])
 
 
 def _parse(raw: bytes) -> Json:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from chatfold.testing.servers.recording import Json
 from chatfold.testing.servers.script import Answer, Part, Reasoning, ToolCall
 
-__all__ = ["Frame", "Ids", "Plan", "cut", "dump", "resolve", "sse"]
+__all__ = ["Frame", "Ids", "Plan", "cut", "dump", "resolve", "seal", "sse"]
 
 _HIGH = range(0xD800, 0xDC00)
 
@@ -59,12 +59,18 @@ def resolve(answer: Answer, ids: Ids, call_prefix: str, signature_prefix: str) -
             call_id = f"call_{nth}" if ids.repeat_calls else ids.new(call_prefix)
             parts.append(replace(part, id=call_id))
         elif isinstance(part, Reasoning) and part.signature is None:
-            # As opaque as the services' own, with all characters of base64: who cleans it up breaks it.
-            seal = hashlib.sha384(ids.new(signature_prefix).encode("ascii") + part.text.encode("utf-8"))
-            parts.append(replace(part, signature=base64.b64encode(seal.digest() + b"+").decode("ascii")))
+            parts.append(replace(part, signature=seal(ids.new(signature_prefix) + part.text)))
         else:
             parts.append(part)
     return parts
+
+
+def seal(text: str) -> str:
+    """What only the service can read of a text; the same for the same text, so that two runs of a test see the same.
+
+    It is as opaque as the services' own, with all characters of base64: who cleans it up breaks it.
+    """
+    return base64.b64encode(hashlib.sha384(text.encode("utf-8")).digest() + b"+").decode("ascii")
 
 
 def cut(text: str, answer: Answer) -> Iterator[str]:

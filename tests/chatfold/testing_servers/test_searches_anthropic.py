@@ -2,15 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anthropic
 import pytest
 
 from chatfold.testing.servers import Answer, AnthropicServer, Found, Reasoning, Reply, Search, Text, ToolCall
 from tests.chatfold.testing_servers.kits import ANTHROPIC
+from tests.chatfold.testing_servers.talks import Json, Talk
 
-Json = dict[str, Any]
 PAGE = Found("https://a.example", "A", "It rains.")
 SEARCH_TOOL: Json = {"type": "web_search_20250305", "name": "web_search"}
 ADD: Json = {"name": "add", "input_schema": {"type": "object", "properties": {}}}
@@ -19,45 +18,18 @@ PAUSED = Answer([Text("Let me look."), Search("rain", None)], stop="pause")
 WENT_ON = Answer([Search(results=[PAGE]), Text("It rains.", cites=[PAGE])])
 
 
-class Talk:
-    """A conversation over the SDK, streamed, as a client keeps it."""
+class Searching(Talk):
+    """A conversation in which the service may search, and its server."""
 
     def __init__(self, server: AnthropicServer, client: anthropic.AsyncAnthropic) -> None:
+        super().__init__(client, "Rain?", tools=[SEARCH_TOOL, ADD])
         self.server = server
-        self._client = client
-        self.body: Json = {
-            "model": "claude-test",
-            "max_tokens": 100,
-            "tools": [SEARCH_TOOL, ADD],
-            "messages": [{"role": "user", "content": "Rain?"}],
-        }
-
-    async def ask(self, more: str | None = None, *, stream: bool = True) -> Any:
-        if more is not None:
-            self.body["messages"].append({"role": "user", "content": more})
-        if stream:
-            async with self._client.messages.stream(**self.body) as streamed:
-                answer: Any = await streamed.get_final_message()
-        else:
-            answer = await self._client.messages.create(**self.body)
-        content = [block.model_dump(exclude_none=True) for block in answer.content]
-        if self.body["messages"][-1]["role"] == "assistant":
-            self.body["messages"][-1]["content"] += content
-        else:
-            self.body["messages"].append({"role": "assistant", "content": content})
-        return answer
-
-    @property
-    def blocks(self) -> list[Json]:
-        """The blocks of the last message."""
-        found: list[Json] = self.body["messages"][-1]["content"]
-        return found
 
 
 @asynccontextmanager
-async def talk(*script: Reply) -> AsyncIterator[Talk]:
+async def talk(*script: Reply) -> AsyncIterator[Searching]:
     async with AnthropicServer(script) as server, ANTHROPIC.client(server.base_url) as client:
-        yield Talk(server, client)
+        yield Searching(server, client)
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
@@ -121,7 +93,7 @@ async def test_a_search_beside_a_call_of_the_clients() -> None:
     async with talk(first, Answer("Yes.")) as conversation:
         await conversation.ask()
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "3"}
-        conversation.body["messages"].append({"role": "user", "content": [result]})
+        conversation.messages.append({"role": "user", "content": [result]})
         await conversation.ask()
         assert conversation.server.refused == []
 
@@ -159,7 +131,7 @@ CHANGES: list[tuple[Callable[[list[Json]], None], str]] = [
 async def test_what_is_changed_is_refused(change: Callable[[list[Json]], None], words: str) -> None:
     async with talk(SEARCHED) as conversation:
         await conversation.ask()
-        change(conversation.blocks)
+        change(conversation.messages[-1]["content"])
         with pytest.raises(anthropic.BadRequestError) as caught:
             await conversation.ask("Sure?")
         assert words in caught.value.message

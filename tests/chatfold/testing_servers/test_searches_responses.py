@@ -139,6 +139,8 @@ async def test_a_response_is_kept_until_it_is_forgotten() -> None:
         seen = server.requests[1].seen
         assert (seen.chained, seen.roles[-2:]) == (4, ("assistant", "user"))
         server.issued.forget(second.id)
+        assert {item.id for item in first.output} <= set(server.issued.items)  # the first one still has them
+        assert second.output[0].id not in server.issued.items
         server.issued.forget()
         for response in (first, second):
             with pytest.raises(openai.BadRequestError) as caught:
@@ -169,3 +171,10 @@ async def test_responses_has_no_pauses() -> None:
         async with OpenAIResponsesServer([answer]) as server, RESPONSES.client(server.base_url) as client:
             with pytest.raises(openai.BadRequestError, match="Script: Responses has no"):
                 await _ask(client, [USER])
+
+
+async def test_a_search_that_failed_has_no_results() -> None:
+    answer = Answer([Search("rain", None, error="unavailable"), Text("Sorry.")])
+    async with OpenAIResponsesServer([answer]) as server, RESPONSES.client(server.base_url) as client:
+        response = await _ask(client, [USER], include=[SOURCES])
+        assert (response.output[0].status, response.output[0].action.sources) == ("failed", [])

@@ -10,8 +10,8 @@ import pytest
 from chatfold.testing.servers import Answer, AnthropicServer, IssuedThinking, Reasoning, Text, ToolCall
 from chatfold.testing.servers.anthropic_prefix import Coverage
 from tests.chatfold.testing_servers.kits import ANTHROPIC
+from tests.chatfold.testing_servers.talks import Json, Talk
 
-Json = dict[str, Any]
 TOOL: Json = {"name": "add", "input_schema": {"type": "object", "properties": {}}}
 REFUSED = "Invalid `signature` in `thinking` block"
 ANSWERS = [
@@ -20,28 +20,8 @@ ANSWERS = [
 ]
 
 
-class Talk:
-    """A conversation over the SDK, as a client keeps it."""
-
-    def __init__(self, client: anthropic.AsyncAnthropic) -> None:
-        self._client = client
-        self.body: Json = {
-            "model": "claude-test",
-            "max_tokens": 100,
-            "system": "Be brief.",
-            "tools": [TOOL],
-            "messages": [{"role": "user", "content": "Add."}],
-        }
-
-    @property
-    def messages(self) -> list[Json]:
-        found: list[Json] = self.body["messages"]
-        return found
-
-    async def ask(self) -> None:
-        answer = await self._client.messages.create(**self.body)
-        content = [block.model_dump(exclude_none=True) for block in answer.content]
-        self.messages.append({"role": "assistant", "content": content})
+def _talk(client: anthropic.AsyncAnthropic) -> Talk:
+    return Talk(client, "Add.", system="Be brief.", tools=[TOOL])
 
 
 @asynccontextmanager
@@ -50,7 +30,7 @@ async def talk(covers: Coverage) -> AsyncIterator[tuple[AnthropicServer, Talk]]:
     issued = IssuedThinking(covers=covers)
     script = [*ANSWERS, Answer([Reasoning("Well."), Text("Bye.")])]
     async with AnthropicServer(script, issued=issued) as server, ANTHROPIC.client(server.base_url) as client:
-        talk = Talk(client)
+        talk = _talk(client)
         await talk.ask()
         call = talk.messages[-1]["content"][-1]["id"]
         talk.messages.append(
@@ -158,7 +138,7 @@ async def test_a_call_with_broken_arguments_may_come_back_otherwise() -> None:
     broken = Answer([Reasoning("Hm."), ToolCall("add", '{"a": ', id="toolu_1")])
     script = [broken, Answer([Reasoning("Again."), Text("Two.")]), Answer("Bye.")]
     async with AnthropicServer(script, issued=issued) as server, ANTHROPIC.client(server.base_url) as client:
-        conversation = Talk(client)
+        conversation = _talk(client)
         async with client.messages.stream(**conversation.body) as stream:
             (signature,) = [event.delta.signature async for event in stream if _signed(event)]
         thought = {"type": "thinking", "thinking": "Hm.", "signature": signature}
