@@ -31,8 +31,9 @@ from generation.providers.contract import (
     UsageSoFar,
 )
 from generation.providers.metadata import tag
-from generation.providers.sdk_errors import classified, missing_key, stream_closed, wall_clock
+from generation.providers.sdk_errors import classified, missing_key, stream_closed
 from generation.providers.transport import transport_timeout
+from store.clock import wall_clock
 
 _REASONS: Final[dict[str, FinishReason]] = {
     "end_turn": "stop",

@@ -28,7 +28,8 @@ from generation.providers.contract import (
 from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import CHAT as NAME
 from generation.providers.openai_wire import chat_body
-from generation.providers.sdk_errors import classified, missing_key, stream_closed, wall_clock
+from generation.providers.sdk_errors import classified, missing_key, stream_closed
+from store.clock import wall_clock
 
 _REASONS: Final[dict[str, FinishReason]] = {
     "stop": "stop",

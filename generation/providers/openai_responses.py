@@ -29,7 +29,8 @@ from generation.providers.metadata import tag
 from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import RESPONSES as NAME
 from generation.providers.openai_wire import responses_body
-from generation.providers.sdk_errors import classified, missing_key, reported, stream_closed, wall_clock
+from generation.providers.sdk_errors import classified, missing_key, reported, stream_closed
+from store.clock import wall_clock
 
 _INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 

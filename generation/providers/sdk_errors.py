@@ -12,7 +12,6 @@ import os
 import re
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -22,14 +21,10 @@ from generation.classify import RETRYABLE_RESETS, ErrorFacts, Transport, classif
 from generation.error_texts import cut, message_for, redact
 from generation.errors import ClassifiedError, ProviderError
 from generation.providers.base_url import host_of
+from store.clock import wall_clock
 
 MAX_BODY = 64 * 1024
 """Characters of an error's body that are read."""
-
-
-def wall_clock() -> int:
-    """Return the time in microseconds UTC; only dates in Retry-After are compared with it."""
-    return time.time_ns() // 1000
 
 
 def stream_closed(provider: str) -> ProviderError:
