@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, final, overload
+from typing import Any, Final, TypeAlias, final, get_args, overload
 
 import msgspec
 from msgspec import Struct
 
 from events.content import Content
 from events.ids import CallKey, MessageId
-from events.messages import Message, QueuedMessage, Step, Usage
+from events.messages import FinishReason, Message, QueuedMessage, Step, Usage
 from events.parts import TextPart, ToolResultPart
 from events.records import Policy
 from events.shared import SharedSequence
@@ -55,6 +55,11 @@ class _Answered(Struct, frozen=True, gc=False):
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _DECODE: Final = msgspec.msgpack.Decoder().decode
 
+# A segment leaves out what is its default, and the encoder knows a default by identity: a step that is made anew must
+# give the bytes that it gave before.
+_FINISH_REASONS: Final[dict[FinishReason, FinishReason]] = {reason: reason for reason in get_args(FinishReason)}
+_NO_USAGE: Final = Step(provider="", model="").usage
+
 
 def _row_of(step: Step) -> bytes:
     """Return the fields of a step without metadata in a row.
@@ -63,6 +68,7 @@ def _row_of(step: Step) -> bytes:
         OverflowError: An integer of it has more than 64 bits, as only a log that was tampered with has.
     """
     usage = step.usage
+    tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
     return _ENCODE(
         (
             step.provider,
@@ -73,24 +79,27 @@ def _row_of(step: Step) -> bytes:
             step.first_part_at,
             step.ended_at,
             step.cost_micros,
-            (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
+            None if usage is _NO_USAGE else tokens,
         )
     )
 
 
 def _step_of(data: bytes) -> Step:
-    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost_micros, usage = _DECODE(data)
-    given, made, read, written, reasoned = usage
+    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost, tokens = _DECODE(data)
+    usage = _NO_USAGE
+    if tokens is not None:
+        given, made, read, written, reasoned = tokens
+        usage = Usage(input=given, output=made, cache_read=read, cache_write=written, reasoning=reasoned)
     return Step(
         provider=share_name(provider),
         model=share_name(model),
-        finish_reason=finish_reason,
-        usage=Usage(input=given, output=made, cache_read=read, cache_write=written, reasoning=reasoned),
+        finish_reason=_FINISH_REASONS[finish_reason],
+        usage=usage,
         response_id=response_id,
         started_at=started_at,
         first_part_at=first_part_at,
         ended_at=ended_at,
-        cost_micros=cost_micros,
+        cost_micros=cost,
     )
 
 
