@@ -84,7 +84,14 @@ LEASE_LIVES: Final = "a live worker holds the chat"
 
 @cache
 def destination(trigger: str, state: X, case: str = "usual") -> Status:
-    """Return the status after ``trigger``. The machine is asked once, since its answer hangs on nothing else.
+    """Return the status after ``trigger``.
+
+    Where the transition is open, the machine is asked once, since its answer hangs on nothing else.
+
+    Args:
+        trigger: One of the table's.
+        state: The execution state that it meets.
+        case: Which case of the cell it meets (``chatstate.decide.case_of``).
 
     Raises:
         ChatNotFound: The chat does not exist.

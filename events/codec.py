@@ -3,9 +3,9 @@
 Facts are the JSON of the event's struct without its tag (type and schema stand in the envelope); each content in it is
 replaced by ``[place, bytes]``, its place in the event's content list (``events.contentlist``). Values longer than a
 limit go to blobs, and where an event would still be too long, its largest ones do. Bytes that were stored are never
-encoded again: digests, export and import go by them.
+encoded again: digests, export and import go by them. Here they are read; ``events.encoding`` writes them.
 
-Pure and safe to use from many threads: what an encoder or decoder has at hand while it works belongs to one call.
+Pure and safe to use from many threads: what a decoder has at hand while it works belongs to one call.
 """
 
 from __future__ import annotations
