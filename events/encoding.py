@@ -190,7 +190,8 @@ def _facts(event: EventBase, envelope: Envelope, writer: _Writer, registry: Regi
             _new(event), "its fields do not have the types declared: it would not be read back as it is"
         )
     # The encoder leaves out a default only where it is the very same object. What was read has one object per value,
-    # so equal events give equal bytes however their values were made.
+    # so equal events give equal bytes however their values were made; but for records: a usage of zeros that was given
+    # is written as such, one that was left out is not.
     writer.found = []
     return encode_facts(again)
 
