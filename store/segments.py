@@ -20,6 +20,7 @@ import msgspec
 import zstandard
 from msgspec import Raw, Struct
 
+from events.codec import DECODE_ERRORS
 from events.content import Absent, Content, size_of
 from events.control import Control
 from events.digest import GENESIS
@@ -43,7 +44,6 @@ _LARGE: Final = 16_384
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 _PLAIN: Final = msgspec.json.Decoder()
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError, RecursionError)
 
 
 class UnfitSegment(StoreError):
@@ -253,7 +253,7 @@ def read_messages(opened: OpenedSegment, blobs: Mapping[str, bytes]) -> list[Tra
     try:
         tools.blobs = blobs
         messages = tools.messages.decode(opened.messages)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         raise UnfitSegment(f"its messages cannot be read: {_said(error)}") from None
     finally:
         _give_back(tools)
@@ -280,7 +280,7 @@ def read_state(opened: OpenedSegment, messages: list[TranscriptMessage], blobs: 
     try:
         tools.blobs = blobs
         rest = tools.rest.decode(opened.rest)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         raise UnfitSegment(f"its state cannot be read: {_said(error)}") from None
     finally:
         _give_back(tools)
@@ -325,7 +325,7 @@ def compare(segment: Segment, state: ChatState, previous: bytes, digest: bytes, 
 
 
 def _bytes(value: list[TranscriptMessage] | _Rest) -> bytes:
-    """Return the bytes of a part of a state, the same for equal ones."""
+    """Return the bytes of a part of a state, the same for the same log."""
     tools = _borrow()
     try:
         # The encoder leaves out a default only where it is the very same object: what was decoded has one per value.

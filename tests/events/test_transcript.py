@@ -127,19 +127,6 @@ def test_messages_are_a_sequence() -> None:
         shorter.index(items[4])
 
 
-def test_each_field_of_a_plain_message_was_thought_of() -> None:
-    """A field that is new here is lost when a history is shrunk, until ``events.transcript`` keeps or minds it."""
-    assert set(TextPart.__struct_fields__) == {"text", "repaired", "metadata"}
-    assert set(Message.__struct_fields__) == {
-        "role", "parts", "visibility", "interrupted", "step", "origin", "boundary", "context", "author",
-    }  # fmt: skip
-    assert set(Step.__struct_fields__) == {
-        "provider", "model", "finish_reason", "usage", "response_id", "started_at", "first_part_at", "ended_at",
-        "cost_micros", "metadata",
-    }  # fmt: skip
-    assert set(Usage.__struct_fields__) == {"input", "output", "cache_read", "cache_write", "reasoning"}
-
-
 @given(structs(Message))
 def test_a_history_that_was_shrunk_reads_as_before(message: Message) -> None:
     assert list(shrunk(message)) == [TranscriptMessage(message_id(1, 0), message, 1)]
