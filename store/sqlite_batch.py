@@ -27,8 +27,8 @@ from store.sqlite_writes import (
     INSERT_HEADER,
     INSERT_USE,
     UPDATE_HEADER,
+    buried_version_of,
     release,
-    version_of,
 )
 
 _INDEXED: Final = ("owner", "parent", "status", "holder", "listed_at", "ready_at")
@@ -80,10 +80,11 @@ class Batch:
             return duplicate
         # What was not found among many is looked for by itself: a text with NUL does not come through JSON there.
         stands = self._stands.get(chat) or self._connection.execute(STANDS, (chat,)).fetchone()
-        if stands is None:
-            version = version_of(self._connection, chat, creates=append.expected_version == 0)
-        else:
+        if stands is not None:
             version = stands[1]
+        else:
+            # Who creates is told the version of a deleted chat.
+            version = 0 if append.expected_version else buried_version_of(self._connection, chat)
         if version != append.expected_version:
             check_row(HEADERS, ("version",), (NUMBER,), (version,), chat=chat)
             return (None if self._careful else self._duplicate(append)) or Conflict(version)
