@@ -95,6 +95,8 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
         StoreUnavailable: The store cannot be read or written, or the chat went on all the time.
     """
     identity = ChatId(chat)
+    rebuilt: dict[str, None] = {}  # also by a try that the chat's going on ended later
+    why: str | None = None
     for _ in range(_TRIES):
         log = LogCheck(chat)
         await check_stored(log, store, identity, None)
@@ -104,8 +106,11 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
         before = loaded.header if loaded is not None else None
         header = _header_from(log, identity, before, store.write_level)
         misplaced = loaded is not None and loaded.misplaced
-        if (header != before or misplaced) and not await store.rebuild_header(header):
-            continue  # it went on meanwhile
+        if header != before or misplaced:
+            if not await store.rebuild_header(header):
+                continue  # it went on meanwhile
+            rebuilt |= dict.fromkeys((*_differing(header, before), *(("ready_at",) if misplaced else ())))
+            why = why or unreadable
         uses = await _uses(store, identity, log)
         if uses is None:
             continue
@@ -113,8 +118,8 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
         return Repaired(
             chat=chat,
             version=log.version,
-            header=(*_differing(header, before), *(("ready_at",) if misplaced else ())),
-            unreadable=unreadable,
+            header=tuple(rebuilt),
+            unreadable=why,
             foreign=header.foreign,
             dropped=dropped,
             built=built,

@@ -26,6 +26,7 @@ from events.errors import ContentUnavailable, DigestMismatch, EventsError, Malfo
 from events.ids import ChatId
 from events.levels import FIRST, level_of
 from events.state import ChatState, initial_state
+from store.columns import EVENTS
 from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
 from store.heading import header_of
@@ -142,9 +143,10 @@ class LogCheck:
 
     def cannot_read(self, error: MalformedRow) -> None:
         """Note a row that cannot be read; where it is an event's, the log ends before it."""
-        if error.version is not None:
+        of_event = error.table == EVENTS
+        if of_event:
             self._auditor = self.state = None
-        self.add("header" if error.version is None else "form", error.version, error.why)
+        self.add("form" if of_event else "header", error.version, error.why)
 
     def _audit(self, auditor: Auditor, findings: Iterator[audit.Finding]) -> None:
         before = auditor.state

@@ -129,7 +129,8 @@ class FeedMoved(StoreError):
 
 def _place(chat: str | None, version: int | None, table: str | None) -> str:
     """Say where a row stands: headers and events as people know them, other rows by their table."""
-    event = "the header" if version is None else f"version {version}"
+    unknown = "an event" if table == "chat_events" else "the header"
+    event = unknown if version is None else f"version {version}"
     if table not in (None, "chats", "chat_events"):
         return f"table {table}" if chat is None else f"table {table}, chat {chat!r}"
     return f"table {table or 'not known'}" if chat is None else f"chat {chat!r}, {event}"

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from events.ids import ChatId
 from store.contract import Append, AppendResult
-from store.errors import OutcomeUnknown, StoreError
+from store.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from store.shield import Reply
 
 MOST: Final = 200
@@ -127,15 +127,25 @@ class Group:
 
     async def _run(self) -> None:
         """Write what waits, and wait for more: a task for each batch would cost a lone chat more than this."""
+        batch: Sequence[Waiting] = ()
         try:
             while self._waiting or not self._ending:
                 if self._waiting:
-                    await self._write_batch(next_batch(self._waiting))
+                    batch = next_batch(self._waiting)
+                    await self._write_batch(batch)
+                    batch = ()
                 else:
                     self._idle = asyncio.get_running_loop().create_future()
                     await self._idle
         finally:
             self._writing = self._ending = False
+            # Nothing is left but where the task was cancelled. Who waits does so also when cancelled, and must be told.
+            for entry in batch:
+                entry.fail(OutcomeUnknown("the batch was cancelled"))
+            while self._waiting:
+                self._waiting.popleft().fail(
+                    StoreUnavailable("the task that writes was cancelled; nothing was written")
+                )
 
     async def _write_batch(self, batch: Sequence[Waiting]) -> None:
         try:
@@ -150,12 +160,16 @@ class Group:
             return
         except StoreError as error:
             for entry in batch:
-                entry.fail(type(error)(str(error)))  # one each: whoever raises it adds to its traceback
+                own = type(error)(str(error))  # one each: whoever raises it adds to its traceback
+                own.__cause__ = error
+                entry.fail(own)
             return
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - those of the batch are told, and the next ones are written
             for entry in batch:
-                entry.fail(OutcomeUnknown(f"the batch ended by {type(error).__name__}"))
-            raise
+                unknown = OutcomeUnknown(f"the batch ended by {type(error).__name__}: {error}")
+                unknown.__cause__ = error
+                entry.fail(unknown)
+            return
         for entry, result in zip(batch, results, strict=True):
             if result is None:
                 # Behind the lock of somebody else: not the others' matter.

@@ -69,13 +69,14 @@ def listed_at(before: Header | None, control: Control) -> int:
 def title_of(before: Header | None, recorded: list[Recorded], kinds: AbstractSet[type[Event]]) -> str | None:
     """Return the title after some events, which are of these ``kinds``, for the header."""
     title = before.title if before is not None else None
-    if _TITLING.isdisjoint(kinds):
+    if _TITLING_TYPES.isdisjoint(kinds):
         return title
     for item in recorded:
         event = item.event
-        if isinstance(event, TitleChanged | ChatCreated | ChatForked):
+        if isinstance(event, _TITLING):
             title = event.title.text if event.title is not None else None
     return title
 
 
-_TITLING: Final = frozenset({TitleChanged, ChatCreated, ChatForked})
+_TITLING: Final = (TitleChanged, ChatCreated, ChatForked)
+_TITLING_TYPES: Final = frozenset(_TITLING)

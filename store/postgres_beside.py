@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -146,17 +146,8 @@ class Beside(Calls):
 
     async def rebuild_header(self, header: Header) -> bool:
         """See :meth:`store.contract.Store.rebuild_header`."""
-
-        async def write(connection: Connection) -> bool:
-            async with connection.transaction():
-                await connection.execute(keep.LOCK_HEADER, {"chat": header.chat})
-                last = await fetch(connection, keep.LAST_VERSION, {"chat": header.chat})
-                if [header.version] != [row[0] for row in last]:
-                    return False
-                await connection.execute(keep.REBUILD_HEADER, sql.header_values(header))
-            return True
-
-        written = await outcome(self.start(self.written(write)))
+        values = sql.header_values(header)
+        written = await self._rebuild(header.chat, header.version, keep.REBUILD_HEADER, values)
         if written:
             self.tell(hint_of(header, header.updated_at))
         return written
@@ -172,6 +163,10 @@ class Beside(Calls):
 
     async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
         """See :meth:`store.auditing.Auditable.rebuild_uses`."""
+        return await self._rebuild(chat, version, keep.REBUILD_USES, {"chat": chat, "digests": sorted(digests)})
+
+    async def _rebuild(self, chat: ChatId, version: int, statement: str, values: Mapping[str, Any]) -> bool:
+        """Write what is made of a chat's log anew, if the log still ends at ``version``; return whether it does."""
 
         async def write(connection: Connection) -> bool:
             async with connection.transaction():
@@ -179,7 +174,7 @@ class Beside(Calls):
                 last = await fetch(connection, keep.LAST_VERSION, {"chat": chat})
                 if [version] != [row[0] for row in last]:
                     return False
-                await connection.execute(keep.REBUILD_USES, {"chat": chat, "digests": sorted(digests)})
+                await connection.execute(statement, values)
             return True
 
         return await outcome(self.start(self.written(write)))

@@ -88,9 +88,9 @@ ON CONFLICT (chat) DO UPDATE SET ({_WRITTEN_HEADER}) = ROW ({_GIVEN_HEADER})
 """
 
 READ_USES: Final = "SELECT digest FROM blob_uses WHERE chat = %(chat)s"
-# Locked first: who is about to delete one of them waits, and finds it used.
+# Locked first, in the order of LOCK_BLOBS: who is about to delete one of them waits, and finds it used.
 REBUILD_USES: Final = """
-WITH kept AS (SELECT digest FROM blobs WHERE digest = ANY(%(digests)b::text[]) FOR SHARE),
+WITH kept AS (SELECT digest FROM blobs WHERE digest = ANY(%(digests)b::text[]) ORDER BY digest FOR SHARE),
 gone AS (DELETE FROM blob_uses WHERE chat = %(chat)s AND digest <> ALL(%(digests)b::text[]))
 INSERT INTO blob_uses (chat, digest) SELECT %(chat)s::text, digest FROM kept ON CONFLICT DO NOTHING
 """

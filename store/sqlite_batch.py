@@ -27,8 +27,8 @@ from store.sqlite_writes import (
     INSERT_HEADER,
     INSERT_USE,
     UPDATE_HEADER,
+    buried_version_of,
     release,
-    version_of,
 )
 
 _INDEXED: Final = ("owner", "parent", "status", "holder", "listed_at", "ready_at")
@@ -50,17 +50,13 @@ class Batch:
 
     Args:
         connection: Within a transaction.
-        chats: The chats of the appends that come first, read by one call.
         careful: Look for each command before it is written. Otherwise a command that is in the log already makes
             :meth:`flush` raise ``sqlite3.IntegrityError``.
     """
 
-    def __init__(self, connection: sqlite3.Connection, chats: Sequence[str] = (), *, careful: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, careful: bool) -> None:
         self._connection = connection
         self._stands: dict[str, Sequence[Any]] = {}
-        if len(chats) > 1:
-            rows = connection.execute(STAND_ALL, (encode(chats).decode(),)).fetchall()
-            self._stands = {row[0]: row for row in rows}
         self._careful = careful
         self._position: int | None = None
         self._chats = set[str]()
@@ -71,6 +67,13 @@ class Batch:
         self._ended = list[tuple[str]]()
         self._special = list[Append]()
 
+    def look_at(self, chats: Sequence[str]) -> None:
+        """Read by one call how the chats of the next appends stand, before which nothing else is written."""
+        self._stands = {}
+        if len(chats) > 1:
+            rows = self._connection.execute(STAND_ALL, (encode(chats).decode(),)).fetchall()
+            self._stands = {row[0]: row for row in rows}
+
     def add(self, append: Append) -> AppendResult:
         """Judge an append, and take it up if it may be written."""
         chat = append.chat
@@ -78,12 +81,14 @@ class Batch:
             self.flush()
         if self._careful and (duplicate := self._duplicate(append)) is not None:
             return duplicate
-        # What was not found among many is looked for by itself: a text with NUL does not come through JSON there.
-        stands = self._stands.get(chat) or self._connection.execute(STANDS, (chat,)).fetchone()
-        if stands is None:
-            version = version_of(self._connection, chat, creates=append.expected_version == 0)
-        else:
+        # Good for one append. What was not found among many is looked for by itself: a text with NUL does not come
+        # through JSON there.
+        stands = self._stands.pop(chat, None) or self._connection.execute(STANDS, (chat,)).fetchone()
+        if stands is not None:
             version = stands[1]
+        else:
+            # Who creates is told the version of a deleted chat.
+            version = 0 if append.expected_version else buried_version_of(self._connection, chat)
         if version != append.expected_version:
             check_row(HEADERS, ("version",), (NUMBER,), (version,), chat=chat)
             return (None if self._careful else self._duplicate(append)) or Conflict(version)
@@ -120,8 +125,7 @@ class Batch:
             self._special.append(append)
 
     def flush(self) -> None:
-        """Write what was taken up. What was read of chats is known no more."""
-        self._stands = {}
+        """Write what was taken up."""
         for statement, rows in (
             (INSERT_HEADER, self._created),
             (UPDATE_HEADER, self._moved),

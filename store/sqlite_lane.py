@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -367,16 +368,16 @@ class WriteLane(Lane):
     def _transact(self, jobs: Sequence[Job[Any]], *, careful: bool) -> None:
         connection = self._connected()
         with transaction(connection):
-            chats = [job.append.chat for job in jobs if job.append is not None]
-            batch = Batch(connection, chats, careful=careful)
-            for job in jobs:
-                if job.append is not None:
-                    job.result = batch.add(job.append)
-                else:
-                    batch.flush()
+            batch = Batch(connection, careful=careful)
+            for appends, run in groupby(jobs, key=_is_append):
+                if appends:
+                    _add(batch, list(run))
+                    continue
+                batch.flush()
+                for job in run:
                     job.result = job.do(connection)
             batch.flush()
-            if chats:
+            if any(map(_is_append, jobs)):
                 reach("append.written")
 
     def _conclude(self, job: Job[Any]) -> None:
@@ -393,6 +394,18 @@ class WriteLane(Lane):
                 job.result = job.after(self._connected(), job.result)
         except BaseException as error:  # noqa: BLE001 - the caller's
             self._fail([job], error)
+
+
+def _is_append(job: Job[Any]) -> bool:
+    return job.append is not None
+
+
+def _add(batch: Batch, jobs: Sequence[Job[Any]]) -> None:
+    """Judge appends that nothing else comes between."""
+    batch.look_at([job.append.chat for job in jobs if job.append is not None])
+    for job in jobs:
+        if job.append is not None:
+            job.result = batch.add(job.append)
 
 
 def translated(path: Path, error: BaseException) -> BaseException:

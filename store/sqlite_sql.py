@@ -77,6 +77,7 @@ SELECT chat FROM ids WHERE n > 0 AND chat IS NOT NULL
 UNUSED_BLOBS: Final = """
 SELECT digest FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.digest = b.digest) LIMIT ?
 """
+USES: Final = "SELECT digest FROM blob_uses WHERE chat = ?"
 LIVES: Final = "typeof(worker) = 'text' AND typeof(expires_at) = 'integer' AND expires_at > :now"
 """Which leases live. One that ends at no time has ended: SQLite takes a text for later than every number."""
 
@@ -266,7 +267,7 @@ def unused_blobs(connection: sqlite3.Connection, limit: int) -> list[str]:
 def read_uses(connection: sqlite3.Connection, chat: str) -> frozenset[str]:
     """Read digests of the blobs that a chat is said to use."""
     with readable("blob_uses", chat):
-        rows = connection.execute("SELECT digest FROM blob_uses WHERE chat = ?", (chat,)).fetchall()
+        rows = connection.execute(USES, (chat,)).fetchall()
     for row in rows:
         check_row("blob_uses", ("digest",), (TEXT,), row, chat=chat)
     return frozenset(row[0] for row in rows)

@@ -5,9 +5,9 @@ Everything here is synchronous and runs on the store's writing thread. How appen
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from events.ids import ChatId
 from store.columns import BYTES, HEADERS, NUMBER, check_row
@@ -16,7 +16,7 @@ from store.errors import OutcomeUnknown
 from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, header_row, note_bytes
 from store.rules import ERASES
 from store.sqlite_feed import last_position
-from store.sqlite_sql import LIVES, peers, readable, write_level
+from store.sqlite_sql import LIVES, USES, peers, readable, write_level
 
 INSERT_HEADER: Final = (
     f"INSERT INTO chats ({', '.join(WRITTEN_HEADER_COLUMNS)}) VALUES ({', '.join('?' * len(WRITTEN_HEADER_COLUMNS))})"
@@ -31,11 +31,12 @@ INSERT_EVENT: Final = (
 INSERT_BLOB: Final = "INSERT INTO blobs (digest, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
 INSERT_USE: Final = "INSERT INTO blob_uses (chat, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"
 USE_KEPT: Final = "INSERT INTO blob_uses (chat, digest) SELECT ?, digest FROM blobs WHERE digest = ?"
-USES: Final = "SELECT digest FROM blob_uses WHERE chat = ?"
 DROP_USE: Final = "DELETE FROM blob_uses WHERE chat = ? AND digest = ?"
 DROP_UNUSED: Final = "DELETE FROM blobs WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE digest = ?)"
 ERASE: Final = "UPDATE chat_events SET content = ? WHERE chat = ? AND version = ?"
-LAST_VERSION: Final = "SELECT version FROM chats WHERE chat = ?"
+VERSION: Final = "SELECT version FROM chats WHERE chat = ?"
+BURIED_VERSION: Final = "SELECT version FROM tombstones WHERE chat = ?"
+LAST_VERSION: Final = "SELECT max(version) FROM chat_events WHERE chat = ?"
 RENEW: Final = f"UPDATE workers SET expires_at = :until WHERE worker = :worker AND {LIVES}"
 START: Final = "INSERT INTO workers (worker, expires_at, note) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 DROP_OLD_LEASES: Final = "DELETE FROM workers WHERE expires_at < ?"
@@ -92,13 +93,17 @@ def release(connection: sqlite3.Connection, chat: str, digests: Iterable[str]) -
         connection.execute(DROP_UNUSED, (digest, digest))
 
 
-def version_of(connection: sqlite3.Connection, chat: str, *, creates: bool) -> int:
-    """Read the version of a chat, 0 without one; who creates is told that of a deleted chat too."""
-    table = HEADERS
-    row = connection.execute(LAST_VERSION, (chat,)).fetchone()
-    if row is None and creates:
-        table = "tombstones"
-        row = connection.execute("SELECT version FROM tombstones WHERE chat = ?", (chat,)).fetchone()
+def version_of(connection: sqlite3.Connection, chat: str) -> int:
+    """Read the version of a chat, 0 without one."""
+    return _version(connection.execute(VERSION, (chat,)).fetchone(), HEADERS, chat)
+
+
+def buried_version_of(connection: sqlite3.Connection, chat: str) -> int:
+    """Read the version that a deleted chat had, 0 without one."""
+    return _version(connection.execute(BURIED_VERSION, (chat,)).fetchone(), "tombstones", chat)
+
+
+def _version(row: Sequence[Any] | None, table: str, chat: str) -> int:
     if row is None:
         return 0
     check_row(table, ("version",), (NUMBER,), row, chat=chat)
@@ -164,7 +169,7 @@ def write_partials(connection: sqlite3.Connection, chunks: Iterable[PartialChunk
 def write_segment(connection: sqlite3.Connection, segment: Segment, replaces: Iterable[Segment]) -> bool:
     """Write a segment in place of others, unless the chat is gone or content was erased since."""
     chat, last = segment.chat, segment.last_version
-    if version_of(connection, chat, creates=False) < last:
+    if version_of(connection, chat) < last:
         return False
     if connection.execute(IS_ERASED, (chat, last, ERASES)).fetchone() is not None:
         return False
@@ -181,8 +186,7 @@ def drop_segments(connection: sqlite3.Connection, chat: str) -> None:
 
 def rebuild_header(connection: sqlite3.Connection, header: Header) -> bool:
     """Write a header whatever its row holds, if it fits the end of the log."""
-    (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (header.chat,)).fetchone()
-    if last != header.version:
+    if not _ends_at(connection, header.chat, header.version):
         return False
     if connection.execute(UPDATE_HEADER, (*header_row(header), header.chat)).rowcount == 0:
         connection.execute(INSERT_HEADER, header_row(header))
@@ -191,12 +195,16 @@ def rebuild_header(connection: sqlite3.Connection, header: Header) -> bool:
 
 def rebuild_uses(connection: sqlite3.Connection, chat: str, version: int, digests: Iterable[str]) -> bool:
     """Have a chat use what it is to use, if its log ends at ``version``."""
-    (last,) = connection.execute("SELECT max(version) FROM chat_events WHERE chat = ?", (chat,)).fetchone()
-    if last != version:
+    if not _ends_at(connection, chat, version):
         return False
     connection.execute("DELETE FROM blob_uses WHERE chat = ?", (chat,))
     connection.executemany(USE_KEPT, [(chat, digest) for digest in digests])
     return True
+
+
+def _ends_at(connection: sqlite3.Connection, chat: str, version: int) -> bool:
+    (last,) = connection.execute(LAST_VERSION, (chat,)).fetchone()
+    return bool(last == version)
 
 
 def drop_unused(connection: sqlite3.Connection, digests: Iterable[str]) -> int:

@@ -13,7 +13,9 @@ import pytest
 from chatfold import Agent, Engine, load_log
 from chatfold.repair import repair_chat
 from chatfold.verification import Finding, verify_all, verify_chat
+from events.ids import ChatId
 from store import open_store
+from store.sqlite import SqliteStore
 from tests.chatfold.test_tampered import change
 
 AGENT: Final = Agent(name="a", model="scripted")
@@ -98,6 +100,29 @@ async def test_uses_that_do_not_fit_the_log(database: Path, name: str) -> None:
         assert not (await verify_chat(store, "talk")).findings
         assert not (await repair_chat(store, "talk")).changed
     assert rows(database) == before
+
+
+async def test_what_was_repaired_before_the_chat_went_on_is_told(database: Path) -> None:
+    url = f"sqlite:///{database}"
+
+    class Meanwhile(SqliteStore):
+        asked = 0
+
+        async def rebuild_uses(self, chat: ChatId, version: int, digests: Sequence[str]) -> bool:
+            self.asked += 1
+            if self.asked == 1:
+                async with Engine(url, worker=False) as engine:
+                    await engine.archive(chat)
+            return await super().rebuild_uses(chat, version, digests)
+
+    change(database, "DELETE FROM blob_uses WHERE chat = 'talk'")
+    change(database, "UPDATE chats SET owner = x'00' WHERE chat = 'talk'")
+    async with Meanwhile(url) as store:
+        done = await repair_chat(store, "talk")
+        assert store.asked == 2
+        assert "owner" in done.header
+        assert done.unreadable == "column owner holds bytes, not str"
+        assert not (await verify_chat(store, "talk")).findings
 
 
 async def test_a_use_of_what_is_not_here_is_not_asked_for(database: Path) -> None:

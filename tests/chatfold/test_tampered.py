@@ -98,6 +98,13 @@ async def test_a_broken_event_is_found_and_named(database: Path, assignment: str
     assert any(finding.version == version for finding in found["broken"].findings)
 
 
+async def test_an_event_whose_version_is_no_number_is_not_taken_for_the_header(database: Path) -> None:
+    change(database, "UPDATE chat_events SET version = 2.5 WHERE chat = 'broken' AND version = 3")
+    found = (await verdicts(database))["broken"].findings
+    assert "form" in {finding.check for finding in found if "column version holds float" in finding.problem}
+    assert "header" not in {finding.check for finding in found if "column version" in finding.problem}
+
+
 @pytest.mark.parametrize("assignment", HEADERS)
 async def test_a_broken_header_is_found(database: Path, assignment: str) -> None:
     change(database, f"UPDATE chats SET {assignment} WHERE chat = 'broken'")

@@ -114,6 +114,10 @@ _READS: Final[dict[str, tuple[str, Callable[[SqliteStore], Awaitable[Any]], str,
         "UPDATE chat_events SET fingerprint = 5 WHERE chat = 'chat'", _append(appending(5, "c")), "chat_events",
         "fingerprint", CHAT,
     ),
+    "a type that is no text": (
+        "UPDATE chat_events SET type = CAST(x'ff' AS TEXT) WHERE chat = 'chat'", lambda s: s.read_events(CHAT),
+        "chat_events", "", CHAT,
+    ),
     "version that an append meets": (
         "UPDATE chats SET version = 'x' WHERE chat = 'chat'", _append(appending(5, "d")), "chats", "version", CHAT
     ),
@@ -165,6 +169,7 @@ async def test_a_damaged_row_is_told_by_table_column_and_chat(migrated_sqlite: s
     assert (caught.value.table, caught.value.column or "", caught.value.chat) == (table, column, chat)
     assert column in str(caught.value)
     assert (chat or table) in str(caught.value)
+    assert ("the header" in str(caught.value)) == (table == "chats" and chat is not None)
 
 
 @pytest.mark.parametrize("statement", ["SET write_level = 'x'", "SET oldest = x'00'"])

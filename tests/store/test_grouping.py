@@ -135,6 +135,45 @@ async def test_a_caller_that_went_away_holds_up_nobody() -> None:
     assert written.alone == ["locked"]
 
 
+async def test_an_error_that_nobody_expected_is_told_with_its_cause_and_ends_no_more_than_its_batch() -> None:
+    written = Written(b=ValueError("what is this"))
+    results = await written.results("a", "b")
+    assert [type(each) for each in results] == [OutcomeUnknown] * 2
+    assert [repr(each.__cause__) for each in results] == ["ValueError('what is this')"] * 2
+    assert await written.results("c") == [Appended()]
+
+
+@pytest.mark.parametrize("halved", [False, True])
+async def test_where_the_task_that_writes_is_cancelled_nobody_waits_for_ever(halved: bool) -> None:
+    written = Written(**{"b": Spoiled(Unstorable("no"))} if halved else {})
+    under_way = [written.group.add(append(name), 1) for name in "abcd"]
+    await asyncio.sleep(0)
+    if halved:
+        written.gate.set()
+        written.gate = asyncio.Event()
+        await asyncio.sleep(0)
+        assert written.batches == [["a", "b", "c", "d"], ["a", "b"]]
+    behind = [written.group.add(append(name), 1) for name in "ae"]
+    (task,) = written.tasks
+    task.cancel()
+    late = written.group.add(append("f"), 1)
+    told = await asyncio.gather(*(each.outcome() for each in (*under_way, *behind, late)), return_exceptions=True)
+    assert [type(each) for each in told] == [OutcomeUnknown] * 4 + [StoreUnavailable] * 3
+    written.gate.set()
+    assert await written.results("again") == [Appended()]
+
+
+async def test_where_the_task_that_writes_is_cancelled_at_rest_who_comes_then_does_not_wait_for_ever() -> None:
+    written = Written()
+    assert await written.results("a") == [Appended()]
+    (task,) = written.tasks
+    task.cancel()
+    late = written.group.add(append("b"), 1)
+    with pytest.raises(StoreUnavailable):
+        await late.outcome()
+    assert await written.results("c") == [Appended()]
+
+
 async def test_the_task_that_writes_ends_once_nothing_waits_and_another_begins_where_more_comes() -> None:
     written = Written()
     last = written.group.add(append("last"), 1)
