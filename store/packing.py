@@ -17,8 +17,9 @@ import zstandard
 _MARK: Final = b"\x01"
 """First byte of what is packed, and unpacked with the dictionary below. Another dictionary would take another mark."""
 
-_WORDS_LEVEL: Final = -1
-"""Most of what is found is found in the dictionary: to look harder takes twice the time for two bytes of seventy."""
+_WORDS_LEVEL: Final = 1
+"""At a lower one facts are two bytes longer of seventy: with that, rows of PostgreSQL take 8 bytes more each, for they
+are aligned, and a chat of 2,000 messages 3 % more."""
 _TEXT_LEVEL: Final = 3
 
 # Frozen: what databases hold was packed with it. What is common stands at the end, where references are short.
