@@ -7,9 +7,10 @@ that gives its text and enter it in `PAGES`; import what it needs inside the fun
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 DOCS: Final = Path(__file__).parent
 NOTICE: Final = "<!-- Made by docs/generate.py. Change it there, then run `make docs`. -->\n\n"
@@ -45,6 +46,51 @@ def decision_rules() -> str:
     return render()
 
 
+SECTIONS: Final = {
+    "1": "The turn",
+    "2": "Model steps",
+    "3": "Tools",
+    "4": "Compaction",
+    "5": "Errors",
+    "6": "Retries",
+    "7": "History that a service takes",
+    "9": "What clients see",
+    "11": "OpenAI",
+    "12": "Tools of skills",
+    "16": "Titles and labels",
+    "17": "Costs",
+    "19": "Debug records",
+    "21": "Context",
+    "28": "Metrics",
+}
+"""Number of a group of generation rules -> its heading."""
+
+
+def known_rules() -> list[dict[str, Any]]:
+    """Return all generation rules of `rules/*.toml`, in the order of their sections and ids."""
+    texts = (file.read_text(encoding="utf-8") for file in sorted(DOCS.glob("rules/*.toml")))
+    found = [rule for text in texts for rule in tomllib.loads(text)["rule"]]
+    return sorted(found, key=lambda rule: ([int(number) for number in rule["section"].split(".")], rule["id"]))
+
+
+def generation_rules() -> str:
+    """Make the table of the generation rules and the tests that show them."""
+    lines = ["# Generation rules and their tests", "", "What a turn does when the real world answers: each rule, and"]
+    lines += ["the tests that show it. A rule that is held otherwise than elsewhere, or not, names the decision."]
+    group = ""
+    for rule in known_rules():
+        number = rule["section"].split(".")[0]
+        if number != group:
+            group = number
+            lines += ["", f"## {SECTIONS[number]}", ""]
+            lines += ["| rule | what holds | shown by | decision |", "| --- | --- | --- | --- |"]
+        tests = "<br>".join(f"`{test}`" for test in rule["tests"])
+        page = next((page.name for page in DOCS.glob(f"decisions/{rule.get('decision', 'none')}-*.md")), None)
+        decision = f"[{rule['decision']}](decisions/{page})" if page else ""
+        lines.append(f"| {rule['id']} | {rule['rule']} | {tests} | {decision} |")
+    return "\n".join(lines) + "\n"
+
+
 def settings() -> str:
     """Make the page of the settings from their class."""
     from chatfold._docs.settings_page import render
@@ -64,6 +110,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "decisions/README.md": decisions_index,
     "decision-rules.md": decision_rules,
     "events.md": events,
+    "generation-rules.md": generation_rules,
     "settings.md": settings,
     "state-machine.md": state_machine,
 }

@@ -17,6 +17,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from events.control import OpenCall
 from events.envelope import Recorded
+from events.messages import Step
 from events.parts import ToolCallPart
 from events.records import ToolPolicy
 
@@ -25,6 +26,9 @@ FIRST: Final = 1
 
 RECONCILE: Final = 2
 """The level from which tools and calls may say that they can be asked (``reconcile``)."""
+
+GENERATION: Final = 3
+"""The level from which steps, tools and chats say all that the full generation rules need."""
 
 Since: TypeAlias = Mapping[type[Struct] | tuple[type[Struct], str], int]
 """A type, or a field of one (of its heirs too) -> the level from which releases know it."""
@@ -35,6 +39,7 @@ SINCE: Final[Since] = MappingProxyType(
         (ToolCallPart, "reconcile"): RECONCILE,
         (OpenCall, "reconcile"): RECONCILE,
         (OpenCall, "possibly_done"): RECONCILE,
+        (Step, "unmetered"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

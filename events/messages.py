@@ -67,7 +67,8 @@ class Step(_Record, frozen=True, kw_only=True):
     """What is known of the model call behind an assistant message or an ended attempt.
 
     Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None
-    where unpriced.
+    where unpriced. ``unmetered`` says that the service ended its answer without a word of its usage: its zeros are not
+    measured.
     """
 
     provider: str
@@ -80,6 +81,7 @@ class Step(_Record, frozen=True, kw_only=True):
     first_part_at: int | None = None
     ended_at: int | None = None
     cost_micros: int | None = None
+    unmetered: bool = False
 
 
 def share_names(step: Step) -> None:

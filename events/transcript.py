@@ -79,13 +79,15 @@ def _row_of(step: Step) -> bytes:
             step.first_part_at,
             step.ended_at,
             step.cost_micros,
+            step.unmetered,
             None if usage is _NO_USAGE else tokens,
         )
     )
 
 
 def _step_of(data: bytes) -> Step:
-    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, cost, tokens = _DECODE(data)
+    provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, *rest = _DECODE(data)
+    cost, unmetered, tokens = rest
     usage = _NO_USAGE
     if tokens is not None:
         given, made, read, written, reasoned = tokens
@@ -100,6 +102,7 @@ def _step_of(data: bytes) -> Step:
         first_part_at=first_part_at,
         ended_at=ended_at,
         cost_micros=cost,
+        unmetered=unmetered,
     )
 
 

@@ -84,7 +84,7 @@ class Assembler:
                 return ()
             case Finish():
                 self.finish = part = _storable(part)
-                self.usage = part.usage
+                self.usage = part.usage or self.usage
                 self._response_id = part.response_id or self._response_id
                 return (*self._flush_all(), part)
             case _:
@@ -226,13 +226,14 @@ class Assembler:
             started_at=started_at,
             first_part_at=self.first_part_at,
             ended_at=ended_at,
+            unmetered=finish is not None and finish.usage is None,
         )
 
 
 def _storable(finish: Finish) -> Finish:
     return replace(
         finish,
-        usage=storable_usage(finish.usage),
+        usage=None if finish.usage is None else storable_usage(finish.usage),
         response_id=short_text(finish.response_id)[0] or None if finish.response_id else None,
         model=short_text(finish.model)[0] or None if finish.model else None,
         metadata=repaired_value(finish.metadata, "$.metadata")[0] if finish.metadata is not None else None,

@@ -12,7 +12,7 @@ older release has gone; chats written before keep the level that they have.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from events.levels import FIRST, RECONCILE
+from events.levels import FIRST, GENERATION
 from store.columns import NUMBER, TEXT, check_row
 from store.errors import MalformedRow, SchemaOutdated, SchemaTooNew
 
@@ -25,7 +25,7 @@ REVISIONS: Final = ("0001", "0002")
 NEEDED: Final = REVISIONS[-1]
 
 
-READER_LEVEL: Final = RECONCILE
+READER_LEVEL: Final = GENERATION
 """The highest level of chats that this release can run: it rises when a release writes what the one before cannot read
 (``events.levels``).
 

@@ -88,10 +88,13 @@ class SourceFound(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Finish(Struct, frozen=True, kw_only=True, gc=False):
-    """The last part of a whole stream. A stream that ends without it was cut."""
+    """The last part of a whole stream. A stream that ends without it was cut.
+
+    ``usage`` is None where the service did not say it.
+    """
 
     reason: FinishReason
-    usage: Usage
+    usage: Usage | None
     response_id: str | None = None
     model: str | None = None
     metadata: Json = None

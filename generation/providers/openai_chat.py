@@ -129,7 +129,7 @@ class _Reader:
         self._open: tuple[str, int] | None = None
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
-        self._usage = Usage()
+        self._usage: Usage | None = None
         self._reason: FinishReason = "unknown"
         self._refusal: list[str] = []
         self._response_id: str | None = None

@@ -209,7 +209,7 @@ class _Reader:
             reason = "refusal"
         return Finish(
             reason=reason,
-            usage=_usage(response.usage),
+            usage=None if response.usage is None else _usage(response.usage),
             response_id=response.id,
             model=response.model,
             metadata={"status": response.status, "incomplete": incomplete} if incomplete else None,
@@ -219,8 +219,6 @@ class _Reader:
 
 def _usage(raw: Any) -> Usage:
     """Read usage; the service counts what came from and went into the cache among its input."""
-    if raw is None:
-        return Usage()
     given, made = getattr(raw, "input_tokens_details", None), getattr(raw, "output_tokens_details", None)
     read = getattr(given, "cached_tokens", None) or 0
     written = getattr(given, "cache_write_tokens", None) or 0

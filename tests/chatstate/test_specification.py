@@ -11,6 +11,10 @@ from tests.chatstate.cases import allowed
 from tests.chatstate.specification import WORKERS, Arc, section, tables, user_arcs, ways, worker_trigger
 
 USERS, OTHERS = tables(section(2))
+
+AND_THE_LIKE: tuple[str, ...] = ()
+"""Triggers that happen as those of its first line do, which ends with these words (decision 0034)."""
+
 (WORKER_ROWS,) = tables(section(3))
 
 
@@ -26,7 +30,7 @@ def from_others() -> set[Arc]:
             arcs |= {created, imported._replace(trigger="import_messages")}
         elif names.startswith("title"):
             titles = [f"set_{name}" for name in names.removesuffix(" changed").split(", ")]
-            arcs |= {arc for trigger in titles for arc in ways(trigger, cell)}
+            arcs |= {arc for trigger in (*titles, *AND_THE_LIKE) for arc in ways(trigger, cell)}
         elif names == "content erased; chat adopted":
             arcs |= {*ways("erase", cell), *ways("adopt", cell)}
         else:
@@ -47,7 +51,11 @@ def from_sentences(arcs: set[Arc]) -> set[Arc]:
     changed = {
         arc
         for arc in arcs
-        if not (arc.state.startswith("X") and arc.trigger.startswith("set_") and arc.trigger not in kept)
+        if not (
+            arc.state.startswith("X")
+            and (arc.trigger.startswith("set_") or arc.trigger in AND_THE_LIKE)
+            and arc.trigger not in kept
+        )
     }
     changed.add(Arc("N", "create", "usual", (create[1],)))
     changed.add(Arc("N", "create", "unanswered", (create[2],)))

@@ -15,7 +15,7 @@ import pytest
 from chatfold import __version__
 from chatfold.engine import Engine
 from events.envelope import Recorded
-from events.levels import RECONCILE
+from events.levels import FIRST
 from events.parts import ToolCallPart
 from events.vocabulary import Acquired, PolicyRecorded, StepCommitted
 from store.contract import Header
@@ -182,7 +182,7 @@ async def test_a_field_waits_until_all_can_read_it(url: str, previous_release: P
         assert (await engine.settled("asked")).control.status == "waiting"
         assert reconciled(await engine.events("asked")) == (True, True)
     levels = {header.chat: header.reader_level for header in await headers(url)}
-    assert levels == {"by-the-older": RECONCILE - 1, "by-the-newer": RECONCILE - 1, "asked": RECONCILE}
+    assert levels == {"by-the-older": FIRST, "by-the-newer": FIRST, "asked": READER_LEVEL}
 
     assert (await command(previous_release, url, "verify", "asked"))[0] != 0, "it is one that does not know the field"
     async with Engine(url, worker=False) as engine:

@@ -20,6 +20,7 @@ from events.effects import Effects
 from events.ids import MessageId
 from events.levels import (
     FIRST,
+    GENERATION,
     LEVELS,
     RECONCILE,
     SINCE,
@@ -38,7 +39,7 @@ from tests.chatstate import build as b
 from tests.chatstate.reach import reach, running_tools
 from tests.events.older import Release, may_be_new
 from tests.events.strategies import EVENTS
-from tests.golden.events_v0_1 import EVENTS as SAMPLES
+from tests.golden.add import EVENTS as RELEASES
 from tests.golden.test_golden import structs
 
 New: TypeAlias = type[Struct] | tuple[type[Struct], str]
@@ -47,8 +48,11 @@ HELD = structs_in(*v.EVENT_TYPES.values())
 NEW: list[New] = [new for cls in HELD for new in may_be_new(cls)]
 """All that a table can name: each event type, part kind and record, and each of their fields that may be left out."""
 
-SAMPLED = [new for new in NEW if LEVELS.since(*(new if isinstance(new, tuple) else (new,))) <= RECONCILE]
-"""What the samples of the first folder hold."""
+FOLDERS = {"v0.1": RECONCILE, "v0.2": GENERATION}
+"""Folder of samples -> the highest level of what is in it."""
+
+SAMPLES = {name: event for named in RELEASES.values() for name, event in named.items()}
+READERS = (FIRST, RECONCILE, GENERATION)
 
 TABLES = st.dictionaries(st.sampled_from(NEW), st.integers(2, 4), min_size=1, max_size=4)
 TOMORROW = Levels({(Step, "response_id"): 3, SourcePart: 3, v.TitleChanged: 3, (Effects, "promoted"): 3, Decision: 4})
@@ -58,6 +62,10 @@ ANSWER = Message(role="assistant", parts=(TEXT, SOURCE))
 
 def called(new: New) -> str:
     return new.__name__ if isinstance(new, type) else f"{new[0].__name__}.{new[1]}"
+
+
+def level_since(new: New) -> int:
+    return LEVELS.since(*(new if isinstance(new, tuple) else (new,)))
 
 
 @pytest.mark.parametrize("key", SINCE, ids=called)
@@ -70,28 +78,35 @@ def test_what_the_table_names_exists_and_can_be_left_out(key: New) -> None:
         assert cls.__struct_config__.omit_defaults, "a default must not be written"
 
 
-def test_what_no_sample_of_the_first_folder_has_is_in_the_table() -> None:
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_no_sample_of_a_folder_has_is_in_the_table_for_later(folder: str) -> None:
     """A field or type that came later and has no line there would be written into chats whose readers refuse it."""
     found: set[New] = set()
-    for value in structs(tuple(SAMPLES.values())):
+    folders = [name for name in FOLDERS if name <= folder]
+    for value in structs(tuple(event for name in folders for event in RELEASES[name].values())):
         cls = type(value)
         filled = [info for info in msgspec.structs.fields(cls) if getattr(value, info.name) != default_of(info)]
         found |= {cls, *((cls, info.name) for info in filled)}
-    assert [called(new) for new in SAMPLED if new not in found] == []
+    known = [new for new in NEW if level_since(new) <= FOLDERS[folder]]
+    assert [called(new) for new in known if new not in found] == []
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_level_of_a_sample_is_that_of_the_first_release_that_reads_it(name: str) -> None:
     """Samples have every field filled."""
     sample = SAMPLES[name]
-    readers = [level for level in (FIRST, RECONCILE) if Release(LEVELS, level).reads(sample)]
+    readers = [level for level in READERS if Release(LEVELS, level).reads(sample)]
     assert readers[0] == level_of(sample)
+    if LEVELS.since(type(sample)) > FIRST:
+        with pytest.raises(ValueError, match="is known from level"):
+            readable_at(sample, FIRST)
+        return
     without = readable_at(sample, FIRST)
     assert Release(LEVELS, FIRST).reads(without)
     assert (without is sample) == (level_of(sample) == FIRST)
 
 
-@pytest.mark.parametrize("new", SAMPLED, ids=called)
+@pytest.mark.parametrize("new", NEW, ids=called)
 def test_whatever_is_new_is_found_in_a_sample_that_holds_it_and_in_no_other(new: New) -> None:
     levels = Levels({new: 2})
     holds: dict[bool, v.Event] = {}

@@ -278,6 +278,11 @@ class TestStep:
             ended_at=9,
         )
 
+    @pytest.mark.parametrize(("reported", "unmetered"), [(None, True), (Usage(), False), (Usage(input=3), False)])
+    def test_an_answer_without_usage_is_unmetered(self, reported: Usage | None, unmetered: bool) -> None:
+        step = fold(TextDelta(block=0, text="a"), Finish(reason="stop", usage=reported)).step("p", "m")
+        assert (step.usage, step.unmetered) == (reported or Usage(), unmetered)
+
     def test_of_a_cut_stream_the_usage_so_far(self) -> None:
         assembler = fold(UsageSoFar(usage=Usage(input=3), response_id="early"))
         assert assembler.step("p", "m") == Step(

@@ -15,12 +15,16 @@ from events.envelope import StoredEvent
 from events.ids import ChatId
 from events.logfile import event_line, header_of, write_log
 from events.vocabulary import ChatCreated, Event
-from tests.golden.events_v0_1 import EVENTS
+from tests.golden import events_v0_1, events_v0_2
 from tests.golden.logs_v0_1 import LOGS
 from tests.golden.story import USER, Story, stored_event
 
 FOLDER: Final = Path(__file__).parent
-RELEASE: Final = "v0.1"
+EVENTS: Final[dict[str, dict[str, Event]]] = {"v0.1": events_v0_1.EVENTS, "v0.2": events_v0_2.EVENTS}
+"""Folder -> the events in it by the names of their files."""
+
+STORIES: Final = "v0.1"
+"""The folder with the logs."""
 
 
 def sample_event(event: Event) -> StoredEvent:
@@ -48,9 +52,13 @@ def log_file(story: Story) -> bytes:
 
 
 def samples() -> dict[Path, bytes]:
-    """Return all samples of the newest folder as the code gives them now."""
-    events = {FOLDER / RELEASE / "events" / f"{name}.json": event_file(sample_event(e)) for name, e in EVENTS.items()}
-    logs = {FOLDER / RELEASE / "logs" / f"{name}.jsonl": log_file(story) for name, story in LOGS.items()}
+    """Return all samples as the code gives them now."""
+    events = {
+        FOLDER / release / "events" / f"{name}.json": event_file(sample_event(event))
+        for release, named in EVENTS.items()
+        for name, event in named.items()
+    }
+    logs = {FOLDER / STORIES / "logs" / f"{name}.jsonl": log_file(story) for name, story in LOGS.items()}
     return events | logs
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from events.content import Json
+from events.messages import Usage
 from generation.errors import ProviderError
 from generation.providers.contract import CallEnd, Finish, ReasoningDelta, ReasoningEnd, TextDelta, TextEnd
 from generation.providers.openai_chat import OpenAIChatProvider
@@ -119,7 +120,7 @@ async def test_usage_in_a_chunk_of_its_own_without_details() -> None:
     usage: Json = {"id": "r1", "model": "m", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     parts = await parts_of(chunk({"content": "x"}), chunk({}, "stop"), usage, "[DONE]")
     assert isinstance(parts[-1], Finish)
-    assert (parts[-1].usage.input, parts[-1].usage.output) == (7, 3)
+    assert parts[-1].usage == Usage(input=7, output=3)
 
 
 async def test_without_its_last_event_the_stream_was_cut() -> None:

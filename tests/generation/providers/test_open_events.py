@@ -7,7 +7,7 @@ import pytest
 from chatfold.testing.servers import Answer, Fail
 from events.content import Content, Json
 from events.ids import MessageId
-from events.messages import Message
+from events.messages import Message, Usage
 from events.parts import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from generation.assemble import Assembler
 from generation.errors import ProviderError
@@ -142,7 +142,7 @@ async def test_kinds_that_are_not_known_yet_are_passed_over() -> None:
     last = parts[-1]
     assert isinstance(last, Finish)
     assert (last.reason, last.metadata) == ("unknown", {"stop_reason": "pause_turn"})
-    assert (last.usage.input, last.usage.output) == (3, 5)
+    assert last.usage == Usage(input=3, output=5)
 
 
 async def test_messages_without_its_last_event_was_cut() -> None:
@@ -180,7 +180,7 @@ async def test_items_that_come_without_deltas() -> None:
     end = next(part for part in parts if isinstance(part, TextEnd))
     assert end.metadata == {"provider": "openai", "model": MODEL, "data": {"phase": "commentary"}}
     assert isinstance(parts[-1], Finish)
-    assert (parts[-1].reason, parts[-1].usage.output) == ("stop", 0)
+    assert (parts[-1].reason, parts[-1].usage) == ("stop", None)
 
 
 async def test_parts_of_a_summary_are_told_apart() -> None:

@@ -146,6 +146,7 @@ async def test_usage_is_the_scripts_or_counted() -> None:
     assert isinstance(first[-1], Finish)
     assert first[-1].usage == Usage(input=9, output=8, cache_read=7)
     assert isinstance(second[-1], Finish)
+    assert second[-1].usage is not None
     assert second[-1].usage.input > 200
     assert second[-1].usage.output == 1
 
