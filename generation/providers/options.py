@@ -122,12 +122,28 @@ def _one_call(body: Body, value: Any) -> None:
 def _strict_responses(body: Body, value: Any) -> None:
     for tool in body["tools"]:
         if tool["type"] == "function":
-            tool["strict"] = value
+            _make_strict(tool, value)
 
 
 def _strict_chat(body: Body, value: Any) -> None:
     for tool in body["tools"]:
-        tool["function"]["strict"] = value
+        _make_strict(tool["function"], value)
+
+
+def _make_strict(function: Body, value: Any) -> None:
+    function["strict"] = value
+    if value:
+        function["parameters"] = _closed(function["parameters"])
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema whose objects take no properties but those they name, as strict schemas must say."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {name: _closed(held) for name, held in schema.items()}
+    return {**closed, "additionalProperties": False} if schema.get("type") == "object" else closed
 
 
 def _limit(body: Body, value: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from generation.errors import AgentDeclarationError, OptionRefused, ProviderErro
 from generation.models import ModelConfig
 from generation.providers.anthropic_wire import body as anthropic_body
 from generation.providers.openai_wire import chat_body, responses_body
-from generation.providers.options import OPTIONS, RESERVED, with_options
+from generation.providers.options import OPTIONS, RESERVED, Transport, with_options
 from tests.generation.providers.kit import NAMES, WEATHER, collect, request, serving
 
 VALUES: dict[str, Json] = {
@@ -118,9 +118,12 @@ def test_an_option_is_written_where_it_is_taken_and_refused_elsewhere(name: str,
     plain, whole = made(transport, {}), made(transport, options)
     if name in {"strict_json_schema", "structured_outputs"}:
         tool = whole["tools"][0]
-        assert (tool if transport == R else tool["function"]).pop("strict") is True
-        (plain["tools"][0]).pop("strict", None)
+        function = tool if transport == R else tool["function"]
+        assert function.pop("strict") is True
+        assert function["parameters"].pop("additionalProperties") is False
+        plain["tools"][0].pop("strict", None)
         assert whole == plain
+        assert "additionalProperties" not in WEATHER.schema
     else:
         assert whole == {**plain, **WRITTEN[transport].get(name, options)}
 
@@ -220,13 +223,14 @@ def test_the_number_of_log_probabilities_wins_over_the_flag(top_first: bool) -> 
     body = made(R, options)
     assert body["top_logprobs"] == 3
     assert body["include"] == ["reasoning.encrypted_content", "message.output_text.logprobs"]
-    assert "include" not in with_options(R, {}, {"log_probs": False}, {})
+    assert "include" not in with_options("openai", {}, {"log_probs": False}, {})
 
 
 def test_what_needs_tools_is_left_out_without_any() -> None:
-    for transport in NAMES:
-        options: dict[str, Json] = {"parallel_tool_calls": False}
-        assert with_options(transport, {"model": "m"}, options, {}) == {"model": "m"}  # type: ignore[arg-type]  # a name
+    every: tuple[Transport, ...] = get_args(Transport)
+    assert every == NAMES
+    for transport in every:
+        assert with_options(transport, {"model": "m"}, {"parallel_tool_calls": False}, {}) == {"model": "m"}
     assert made(A, {"parallel_tool_calls": True}) == made(A, {})
     asked = msgspec.structs.replace(request("hi", tools=(WEATHER,), parallel_tool_calls=False), tool_choice_none=True)
     assert anthropic_body(asked)["tool_choice"] == {"type": "none"}
