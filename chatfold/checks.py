@@ -14,8 +14,9 @@ from events.errors import InvalidValue
 from events.ids import ChatId, CommandId, MessageId
 from events.records import Budget
 from events.values import INT_MAX, check_value
+from generation.efforts import EFFORTS
 from generation.errors import UnknownModel
-from generation.models import EFFORTS, parse_model
+from generation.models import parse_model
 
 LONGEST_ID: Final = 200
 """Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""

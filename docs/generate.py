@@ -91,6 +91,13 @@ def generation_rules() -> str:
     return "\n".join(lines) + "\n"
 
 
+def model_options() -> str:
+    """Make the page of the options of models from their table."""
+    from chatfold._docs.options_page import render
+
+    return render()
+
+
 def settings() -> str:
     """Make the page of the settings from their class."""
     from chatfold._docs.settings_page import render
@@ -111,6 +118,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "decision-rules.md": decision_rules,
     "events.md": events,
     "generation-rules.md": generation_rules,
+    "model-options.md": model_options,
     "settings.md": settings,
     "state-machine.md": state_machine,
 }

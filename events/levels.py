@@ -19,7 +19,7 @@ from events.control import OpenCall
 from events.envelope import Recorded
 from events.messages import Step
 from events.parts import ToolCallPart
-from events.records import ToolPolicy
+from events.records import ModelPolicy, ToolPolicy
 
 FIRST: Final = 1
 """The level of the first release."""
@@ -40,6 +40,8 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenCall, "reconcile"): RECONCILE,
         (OpenCall, "possibly_done"): RECONCILE,
         (Step, "unmetered"): GENERATION,
+        (ModelPolicy, "effort_max"): GENERATION,
+        (ModelPolicy, "options"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

@@ -96,7 +96,9 @@ class RetryState(_Record, frozen=True, kw_only=True):
 class ModelPolicy(_Record, frozen=True, kw_only=True):
     """A model configuration as recorded.
 
-    Prices are micro-units of currency per million tokens; the threshold is in per cent.
+    Prices are micro-units of currency per million tokens; the threshold is in per cent. ``effort`` is what the model is
+    asked with, ``effort_max`` the most that the chat may choose; ``options`` is a digest of the options, empty where
+    there are none.
     """
 
     provider: str
@@ -109,6 +111,8 @@ class ModelPolicy(_Record, frozen=True, kw_only=True):
     price_output: int | None = None
     price_cache_read: int | None = None
     price_cache_write: int | None = None
+    effort_max: str | None = None
+    options: str = ""
 
 
 class ToolPolicy(_Record, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ class Limits:
     Attributes:
         max_steps: Answers of the model in one turn.
         max_model_attempts: Model calls on one history, the first and its retries.
+        fallback_context_limit: Tokens of the context of models whose configuration does not say; None where it is not
+            known then either, and such a chat is never compacted by itself.
         action_timeout: Seconds that the client has for what it owes.
         on_expiry: What follows when it does not answer: the model goes on, or the turn ends.
         budget: What a chat may spend before its user is asked; None for no limit.
@@ -39,6 +41,7 @@ class Limits:
 
     max_steps: int = 1200
     max_model_attempts: int = 26
+    fallback_context_limit: int | None = None
     action_timeout: float = 300.0
     on_expiry: OnExpiry = "go_on"
     budget: Budget | None = None
@@ -46,6 +49,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_steps", "max_model_attempts"):
             check_count("limits", name, getattr(self, name), 1)
+        if self.fallback_context_limit is not None:
+            check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
         seconds: object = self.action_timeout
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {seconds!r}")
@@ -125,8 +130,8 @@ class Agent:
         """Return the configuration of the model that a chat chose.
 
         Args:
-            reference: ``provider/name``; None for the agent's own. A model that the agent does not list is used without
-                limits and prices.
+            reference: ``provider/name``; None for the agent's own. A model that the agent does not configure is used
+                without limits, prices, efforts and options.
 
         Returns:
             None where neither the chat nor the agent names one.
@@ -137,10 +142,14 @@ class Agent:
         own = _configured(self.model)
         if reference is None:
             return own
-        for model in (own, *map(_configured, self.models)):
-            if model is not None and model.reference == reference:
-                return model
-        return parse_model(reference)
+        known = next((model for model in self.configured if model.reference == reference), None)
+        return known or parse_model(reference)
+
+    @property
+    def configured(self) -> tuple[ModelConfig, ...]:
+        """All configurations of models that the agent has: its own, those to choose from, and that for summaries."""
+        given = map(_configured, (self.model, *self.models, self.compaction_model))
+        return tuple(model for model in given if model is not None)
 
     @property
     def compaction(self) -> ModelConfig | None:
@@ -188,7 +197,7 @@ def _configured(model: ModelConfig | str | None) -> ModelConfig | None:
 
 
 def _facts(model: ModelConfig | None) -> Any:
-    return None if model is None else {"policy": model.policy(), "options": model.options}
+    return None if model is None else {"policy": model.policy(), "options": model.options, "extra": model.extra}
 
 
 def _tool_facts(tool: Tool) -> dict[str, Any]:

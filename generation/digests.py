@@ -57,7 +57,7 @@ class OptionsDigests:
     def of(self, request: ModelRequest) -> str:
         """Return the digest of what a request says beside its texts and tools."""
         # As bytes: to Python 1 equals 1.0 and true, and in a request they are not the same.
-        given = msgspec.json.encode(request.options)
+        given = msgspec.json.encode((request.options, request.extra))
         key = request.model, request.max_output, request.effort, request.tool_choice_none, given
         digest = self._known.get(key)
         if digest is None:
@@ -76,6 +76,7 @@ def options_digest(request: ModelRequest) -> str:
             "effort": request.effort,
             "tool_choice_none": request.tool_choice_none,
             "options": request.options,
+            "extra": request.extra,
         }
     )
 

@@ -29,6 +29,15 @@ class AgentDeclarationError(GenerationError, ValueError):
         self.why = why
 
 
+class OptionRefused(GenerationError, ValueError):
+    """A model's transport does not take an option, or not with this value: says which and why."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
+
 class EpisodeExists(GenerationError):
     """A part buffer was asked to create an episode that it has."""
 

@@ -1,4 +1,4 @@
-"""Models as applications configure them: reference, limits, effort, prices. Pure."""
+"""Models as applications configure them: reference, limits, efforts, prices, options. Pure."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, cast
 
 from events.content import Json
 from events.errors import InvalidValue
 from events.records import ModelPolicy
 from events.values import check_value
-from generation.errors import AgentDeclarationError, UnknownModel
-
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How much a model reasons, from least to most."""
-
-EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+from generation.digest import digest_of
+from generation.efforts import EFFORTS, Effort, effective_effort, rank
+from generation.errors import AgentDeclarationError, OptionRefused, UnknownModel
+from generation.providers.options import check_options
 
 Price: TypeAlias = Decimal | str | int
 """Units of currency per million tokens, exact: a text, an integer or a Decimal, never a float."""
@@ -60,11 +58,15 @@ class ModelConfig:
         name: The model's name as the provider knows it.
         context_limit: Tokens of the context; None where not known (never compacted by itself then).
         max_output: Most tokens of one answer; None for the provider's own.
-        effort: Reasoning effort; None for the model's own.
+        effort: Reasoning effort where the chat chooses none; None: the model's own, and chats cannot choose one.
+        max_effort: The most that a chat may choose, and not less than ``effort``; the two come together.
         compaction_threshold: Per cent of the context at which the chat is compacted, 0 to 100; 100 is never. None: 70,
             or 30 for contexts of 500,000 tokens and more.
         prices: None where the model has none.
-        options: Options of the provider, passed as they are.
+        options: Options by name, such as ``{"parallel_tool_calls": False}``; which there are, and which transport takes
+            each, is said by ``generation.providers.options``. An application's own provider gets them as they are.
+        extra: What is put into the request as it is, for what has no option; a mapping goes into the one that stands
+            there. It must not hold what the engine sets, such as ``messages``.
     """
 
     provider: str
@@ -72,9 +74,11 @@ class ModelConfig:
     context_limit: int | None = None
     max_output: int | None = None
     effort: Effort | None = None
+    max_effort: Effort | None = None
     compaction_threshold: int | None = None
     prices: Prices | None = None
     options: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, Json] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         what = f"model {self.provider}/{self.name}"
@@ -86,40 +90,78 @@ class ModelConfig:
         for limit in ("context_limit", "max_output"):
             if (value := getattr(self, limit)) is not None:
                 check_count(what, limit, value, 1)
-        if self.effort is not None and self.effort not in EFFORTS:
-            raise AgentDeclarationError(what, f"effort must be one of {', '.join(EFFORTS)}, not {self.effort!r}")
+        self._check_efforts(what)
         if self.compaction_threshold is not None:
             check_count(what, "compaction_threshold", self.compaction_threshold, 0)
         if self.compaction_threshold is not None and self.compaction_threshold > 100:
             raise AgentDeclarationError(what, f"compaction_threshold must be 0 to 100, not {self.compaction_threshold}")
+        for name in ("options", "extra"):
+            given: object = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise AgentDeclarationError(what, f"{name} must be a mapping, not {type(given).__name__}")
+            try:
+                check_value(dict(given), name)
+            except InvalidValue as error:
+                raise AgentDeclarationError(what, str(error)) from None
+        self.check_options(self.provider)
+
+    def _check_efforts(self, what: str) -> None:
+        for name in ("effort", "max_effort"):
+            if (given := getattr(self, name)) is not None and given not in EFFORTS:
+                raise AgentDeclarationError(what, f"{name} must be one of {', '.join(EFFORTS)}, not {given!r}")
+        if self.effort is None and self.max_effort is None:
+            return
+        if self.effort is None or self.max_effort is None:
+            lacking = "max_effort, the most that a chat may choose" if self.effort else "effort, the default"
+            raise AgentDeclarationError(what, f"effort and max_effort come together: give {lacking}, too")
+        if rank(self.effort) > rank(self.max_effort):
+            raise AgentDeclarationError(what, f"effort {self.effort} is more than max_effort {self.max_effort}")
+
+    def check_options(self, transport: str) -> None:
+        """Check the options against a transport: the one that the provider of this name speaks.
+
+        Raises:
+            AgentDeclarationError: The transport does not take one of them, or not with its value.
+        """
+        what = f"model {self.reference}"
         try:
-            check_value(dict(self.options), "options")
-        except InvalidValue as error:
+            check_options(transport, self.options, self.extra)
+        except OptionRefused as error:
             raise AgentDeclarationError(what, str(error)) from None
+        if "max_completion_tokens" in self.options and self.max_output is not None:
+            raise AgentDeclarationError(what, "options.max_completion_tokens and max_output are one limit: give one")
 
     @property
     def reference(self) -> str:
         """The model as ``provider/name``."""
         return f"{self.provider}/{self.name}"
 
-    @property
-    def threshold(self) -> int:
-        """The compaction threshold in per cent, with its default."""
+    def threshold(self, context_limit: int | None) -> int:
+        """Return the compaction threshold in per cent for a context, with its default."""
         if self.compaction_threshold is not None:
             return self.compaction_threshold
         usual, large = DEFAULT_THRESHOLDS
-        return large if self.context_limit is not None and self.context_limit >= LARGE_CONTEXT else usual
+        return large if context_limit is not None and context_limit >= LARGE_CONTEXT else usual
 
-    def policy(self, effort: str | None = None) -> ModelPolicy:
-        """Return the configuration as it is recorded; ``effort``, where given, in place of its own."""
+    def policy(self, effort: str | None = None, *, fallback_limit: int | None = None) -> ModelPolicy:
+        """Return the configuration as it is recorded.
+
+        Args:
+            effort: What the chat chose.
+            fallback_limit: Tokens of the context where the configuration does not say.
+        """
         prices = self.prices or Prices()
+        limit = fallback_limit if self.context_limit is None else self.context_limit
+        sent = {name: dict(given) for name in ("options", "extra") if (given := getattr(self, name))}
         return ModelPolicy(
             provider=self.provider,
             name=self.name,
-            context_limit=self.context_limit,
+            context_limit=limit,
             max_output=self.max_output,
-            effort=effort or self.effort,
-            compaction_threshold=self.threshold,
+            effort=effective_effort(effort, self.effort, self.max_effort),
+            effort_max=self.max_effort,
+            options=digest_of(sent) if sent else "",
+            compaction_threshold=self.threshold(limit),
             price_input=prices.micros("input"),
             price_output=prices.micros("output"),
             price_cache_read=prices.micros("cache_read"),

@@ -22,18 +22,20 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
     Args:
         agent: The chat's agent.
         model: The chat's choice of model, ``provider/name``; None for the agent's.
-        effort: The chat's choice of reasoning effort; None for the model configuration's.
+        effort: The chat's choice of reasoning effort; None for the model configuration's. It counts as far as that
+            configuration lets chats choose.
 
     Raises:
         UnknownModel: The choice has not the form ``provider/name``.
     """
     config = agent.find_model(model)
     limits = agent.limits
+    fallback, compaction = limits.fallback_context_limit, agent.compaction
     return Policy(
         agent=agent.name,
         revision=agent.revision,
-        model=None if config is None else config.policy(effort),
-        compaction_model=None if agent.compaction is None else agent.compaction.policy(),
+        model=None if config is None else config.policy(effort, fallback_limit=fallback),
+        compaction_model=None if compaction is None else compaction.policy(fallback_limit=fallback),
         max_steps=limits.max_steps,
         max_model_attempts=limits.max_model_attempts,
         tools=tuple(tool_policy(tool) for tool in agent.tools),

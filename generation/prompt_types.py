@@ -91,8 +91,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
     ``system`` are the system texts in order. ``messages`` share their beginning with those of the chat's earlier
     requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or None.
-    ``options`` are provider options by name, passed as they are. ``tool_choice_none`` keeps the tools declared but
-    unused.
+    ``options`` are options by name (``generation.providers.options``), ``extra`` is put into the request as it is.
+    ``tool_choice_none`` keeps the tools declared but unused.
     """
 
     model: str
@@ -103,3 +103,4 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     effort: str | None = None
     tool_choice_none: bool = False
     options: dict[str, Json] = {}
+    extra: dict[str, Json] = {}

@@ -39,6 +39,7 @@ def make_request(
         texts, system_digest = system
     else:
         texts, system_digest = (*own.system, *prompt.system), None
+    config = attempt.config(model)
     request = ModelRequest(
         model=model.name,
         system=texts,
@@ -47,7 +48,8 @@ def make_request(
         tool_choice_none=tool_choice_none,
         max_output=model.max_output,
         effort=model.effort,
-        options=dict(attempt.config(model).options),
+        options=dict(config.options),
+        extra=dict(config.extra),
     )
     digests = digest_request(
         request,

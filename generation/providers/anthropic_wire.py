@@ -23,6 +23,7 @@ from generation.prompt_types import (
 )
 from generation.providers.files import IMAGES, PDF, as_text
 from generation.providers.metadata import own, own_reasoning
+from generation.providers.options import with_options
 
 NAME: Final = "anthropic"
 DEFAULT_MAX_OUTPUT: Final = 16_384
@@ -41,7 +42,11 @@ Block = dict[str, Any]
 
 
 def body(request: ModelRequest) -> dict[str, Any]:
-    """Return the body of the request; options of the request replace what stands here under the same name."""
+    """Return the body of the request.
+
+    Raises:
+        OptionRefused: An option of the request is none of this transport's.
+    """
     messages = wire_messages(request)
     _mark_cached(messages)
     max_tokens = request.max_output or DEFAULT_MAX_OUTPUT
@@ -57,7 +62,7 @@ def body(request: ModelRequest) -> dict[str, Any]:
         ]
         if request.tool_choice_none:
             result["tool_choice"] = {"type": "none"}
-    return result | request.options
+    return with_options(NAME, result, request.options, request.extra)
 
 
 def _thinking(request: ModelRequest, messages: Sequence[Block], max_tokens: int) -> dict[str, Any]:

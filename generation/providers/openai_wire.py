@@ -22,6 +22,8 @@ from generation.prompt_types import (
 )
 from generation.providers.files import IMAGES, PDF, as_text, data_url
 from generation.providers.metadata import own, own_reasoning
+from generation.providers.openai_efforts import effort_of
+from generation.providers.options import with_options
 
 RESPONSES: Final = "openai"
 CHAT: Final = "openai-chat"
@@ -90,7 +92,11 @@ def _copied(message: PromptMessage) -> int:
 
 
 def responses_body(request: ModelRequest) -> dict[str, Any]:
-    """Return the body of a Responses request that leaves nothing with the service; options replace what is here."""
+    """Return the body of a Responses request, which leaves nothing with the service unless an option says so.
+
+    Raises:
+        OptionRefused: An option of the request is none of this transport's.
+    """
     result: dict[str, Any] = {"model": request.model, "input": responses_input(request), "store": False}
     if not _UNREASONING.match(request.model):
         result["include"] = [ENCRYPTED]
@@ -112,8 +118,9 @@ def responses_body(request: ModelRequest) -> dict[str, Any]:
     if request.max_output is not None:
         result["max_output_tokens"] = max(16, request.max_output)  # the least that the service takes
     if request.effort is not None:
-        result["reasoning"] = {"effort": request.effort} | ({"summary": "auto"} if request.effort != "none" else {})
-    return result | request.options
+        effort = effort_of(request.model, request.effort)
+        result["reasoning"] = {"effort": effort} | ({"summary": "auto"} if effort != "none" else {})
+    return with_options(RESPONSES, result, request.options, request.extra)
 
 
 def responses_input(request: ModelRequest) -> list[Item]:
@@ -175,11 +182,14 @@ def _input(part: object) -> Item:
 
 
 def chat_body(request: ModelRequest, *, limit_name: str) -> dict[str, Any]:
-    """Return the body of a Chat Completions request; options replace what stands here under the same name.
+    """Return the body of a Chat Completions request.
 
     Args:
         request: The request.
         limit_name: What the server calls the limit of output tokens.
+
+    Raises:
+        OptionRefused: An option of the request is none of this transport's.
     """
     result: dict[str, Any] = {
         "model": request.model,
@@ -199,8 +209,8 @@ def chat_body(request: ModelRequest, *, limit_name: str) -> dict[str, Any]:
     if request.max_output is not None:
         result[limit_name] = request.max_output
     if request.effort is not None:
-        result["reasoning_effort"] = request.effort
-    return result | request.options
+        result["reasoning_effort"] = effort_of(request.model, request.effort)
+    return with_options(CHAT, result, request.options, request.extra)
 
 
 def chat_messages(request: ModelRequest) -> list[Item]:

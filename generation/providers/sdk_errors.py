@@ -19,7 +19,7 @@ from typing import Any, Final
 from events.content import Json
 from generation.classify import RETRYABLE_RESETS, ErrorFacts, Transport, classify
 from generation.error_texts import cut, message_for, redact
-from generation.errors import ClassifiedError, ProviderError
+from generation.errors import ClassifiedError, OptionRefused, ProviderError
 from generation.providers.base_url import host_of
 from store.clock import wall_clock
 
@@ -40,6 +40,18 @@ def missing_key(provider: str, why: str = "") -> ProviderError:
             kind="missing_key",
             message=message_for("missing_key", provider, retryable=False, status=None),
             detail=cut(redact(why)) or None,
+            provider=provider,
+        )
+    )
+
+
+def option_refused(provider: str, error: OptionRefused) -> ProviderError:
+    """Return the error of a call whose options are none of its transport's, found before anything was sent."""
+    return ProviderError(
+        ClassifiedError(
+            kind="config",
+            message=message_for("config", provider, retryable=False, status=None),
+            detail=cut(redact(str(error))) or None,
             provider=provider,
         )
     )
@@ -201,6 +213,8 @@ async def classified(provider: str, clock: Callable[[], int] = wall_clock) -> As
         yield
     except ProviderError:
         raise
+    except OptionRefused as exc:
+        raise option_refused(provider, exc) from exc
     except asyncio.CancelledError as exc:
         task = asyncio.current_task()
         if task is None or task.cancelling():

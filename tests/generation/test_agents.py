@@ -34,6 +34,7 @@ PRICED = ModelConfig(
     context_limit=200_000,
     max_output=8000,
     effort="low",
+    max_effort="high",
     prices=Prices(input="3", output=Decimal("15.5"), cache_read="0.3"),
 )
 
@@ -60,6 +61,7 @@ def test_policy_of_a_whole_agent() -> None:
             context_limit=200_000,
             max_output=8000,
             effort="low",
+            effort_max="high",
             compaction_threshold=70,
             price_input=3_000_000,
             price_output=15_500_000,
@@ -92,9 +94,10 @@ def test_defaults() -> None:
 
 
 def test_a_chat_may_choose_model_and_effort() -> None:
-    made = agent(models=[ModelConfig(provider="openai", name="big", context_limit=9), "openai-chat/meta/llama"])
+    big = ModelConfig(provider="openai", name="big", context_limit=9, effort="none", max_effort="high")
+    made = agent(models=[big, "openai-chat/meta/llama"])
     known = policy_of(made, model="openai/big", effort="high").model
-    assert known == ModelPolicy(provider="openai", name="big", context_limit=9, effort="high")
+    assert known == ModelPolicy(provider="openai", name="big", context_limit=9, effort="high", effort_max="high")
     assert policy_of(made, model="openai/unlisted").model == ModelPolicy(provider="openai", name="unlisted")
     assert policy_of(made, model="openai-chat/meta/llama").model == ModelPolicy(
         provider="openai-chat", name="meta/llama"
@@ -123,7 +126,12 @@ CHANGES: list[dict[str, Any]] = [
     {"models": ["openai/small"]},
     {"compaction_model": "openai/small"},
     {"context": StaticContext([])},
+    {"limits": Limits(fallback_context_limit=5)},
     {"model": ModelConfig(provider="anthropic", name="large", options={"temperature": 1})},
+    {"model": ModelConfig(provider="anthropic", name="large", options={"temperature": 1.0})},
+    {"model": ModelConfig(provider="anthropic", name="large", extra={"temperatures": 1})},
+    {"compaction_model": ModelConfig(provider="openai", name="small", options={"user": "me"})},
+    {"models": [ModelConfig(provider="openai", name="small", effort="low", max_effort="low")]},
 ]
 
 
@@ -177,8 +185,7 @@ def test_digests_are_the_same_in_every_process() -> None:
         (lambda: ModelConfig(provider="x", name="y", context_limit=0), "context_limit"),
         (lambda: ModelConfig(provider="x", name="y", max_output=0), "max_output"),
         (lambda: ModelConfig(provider="x", name="y", compaction_threshold=101), "compaction_threshold"),
-        (lambda: ModelConfig(provider="x", name="y", effort="huge"), "effort"),  # type: ignore[arg-type]  # what is tested
-        (lambda: ModelConfig(provider="x", name="y", options={"a": float("nan")}), r"options\.a"),
+        (lambda: Limits(fallback_context_limit=0), "fallback_context_limit"),
         (lambda: Prices(input="cheap"), "price of input"),
         (lambda: Prices(output="-1"), "price of output"),
         (lambda: Prices(output="NaN"), "price of output"),
@@ -186,7 +193,7 @@ def test_digests_are_the_same_in_every_process() -> None:
         (lambda: Prices(cache_write=0.1), "not float"),  # type: ignore[arg-type]  # what is tested
         (lambda: Prices(input=True), "not bool"),
     ],
-    ids=range(25),
+    ids=range(24),
 )
 def test_refused_declarations(make: Callable[[], object], why: str) -> None:
     with pytest.raises(AgentDeclarationError, match=why):
@@ -205,6 +212,21 @@ def test_two_tools_of_one_name() -> None:
 def test_threshold(limit: int | None, given_threshold: int | None, threshold: int) -> None:
     config = ModelConfig(provider="x", name="y", context_limit=limit, compaction_threshold=given_threshold)
     assert config.policy().compaction_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("configured", "fallback", "limit", "threshold"),
+    [(None, None, None, 70), (9, None, 9, 70), (9, 600_000, 9, 70), (None, 5, 5, 70), (None, 600_000, 600_000, 30)],
+)
+def test_a_context_limit_is_the_configured_one_or_else_the_fallback(
+    configured: int | None, fallback: int | None, limit: int | None, threshold: int
+) -> None:
+    config = ModelConfig(provider="x", name="y", context_limit=configured)
+    made = agent(model=config, compaction_model=config, limits=Limits(fallback_context_limit=fallback))
+    policy = policy_of(made)
+    assert policy.model is not None
+    assert (policy.model.context_limit, policy.model.compaction_threshold) == (limit, threshold)
+    assert policy.compaction_model == policy.model
 
 
 def test_parse_model() -> None:

@@ -31,6 +31,7 @@ REQUEST = ModelRequest(
         ({"max_output": 5}, "options"),
         ({"tool_choice_none": True}, "options"),
         ({"options": {"x": 1}}, "options"),
+        ({"extra": {"x": 1}}, "options"),
     ],
 )
 def test_a_change_shows_in_its_section_alone(change: dict[str, object], section: str) -> None:

@@ -12,9 +12,12 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.records import AttemptReport
-from tests.golden.pieces_v0_1 import ERROR, STEP, T
+from tests.golden.pieces_v0_1 import ERROR, MODEL, POLICY, STEP, T
+
+POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
 
 EVENTS: Final[dict[str, v.Event]] = {
+    "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
     "retry_scheduled.unmetered": v.RetryScheduled(
         attempt=2,
         delay_us=1_000_000,

@@ -11,7 +11,10 @@ import pytest
 from tests.meta.pages import Page, read
 from tests.meta.source import ROOT
 
-PAGES: Final = ("README.md", *(f"docs/{name}.md" for name in ("quickstart", "testing", "replay", "embedding")))
+PAGES: Final = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("quickstart", "testing", "replay", "embedding", "models")),
+)
 
 
 def program(page: Page) -> str:

@@ -135,14 +135,6 @@ async def test_the_services_take_all_of_it(name: str) -> None:
     assert sent["tool_choice"] in ("none", {"type": "none"})
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("name", NAMES)
-async def test_options_replace_what_stands_there(name: str) -> None:
-    async with serving(name, [Answer("x")]) as (server, provider):
-        await collect(provider, request("hi", model="chosen", tool_choice=None))
-    assert server.requests[0].body["model"] == "chosen"
-
-
 def test_metadata_is_its_makers_alone() -> None:
     made = tag("p", "m", {"s": 1})
     assert own(made, "p", "m") == {"s": 1}
