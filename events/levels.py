@@ -18,8 +18,9 @@ from msgspec.structs import FieldInfo, fields, replace
 from events.control import OpenCall
 from events.envelope import Recorded
 from events.messages import Step
-from events.parts import ToolCallPart
-from events.records import ToolPolicy
+from events.parts import ToolCallPart, ToolResultPart
+from events.records import OpenAction, Policy, ToolPolicy
+from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
 """The level of the first release."""
@@ -40,6 +41,19 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenCall, "reconcile"): RECONCILE,
         (OpenCall, "possibly_done"): RECONCILE,
         (Step, "unmetered"): GENERATION,
+        (ToolPolicy, "action_timeout_us"): GENERATION,
+        (ToolPolicy, "action_on_expiry"): GENERATION,
+        (ToolCallPart, "action_timeout_us"): GENERATION,
+        (ToolCallPart, "action_on_expiry"): GENERATION,
+        (ToolCallPart, "created_at"): GENERATION,
+        (OpenCall, "action_timeout_us"): GENERATION,
+        (OpenCall, "action_on_expiry"): GENERATION,
+        (ToolResultPart, "media"): GENERATION,
+        (ToolResultPart, "attachments"): GENERATION,
+        (ToolResultPart, "rewritten"): GENERATION,
+        (Policy, "active_tools"): GENERATION,
+        (ActionRequired, "result_budget"): GENERATION,
+        (OpenAction, "result_budget"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.
