@@ -6,8 +6,8 @@ from chatstate.commands_base import Command, Fence
 from events.content import Content
 from events.ids import CallKey, WorkerId
 from events.messages import Message
-from events.parts import ToolResultPart
-from events.records import AttemptKind, AttemptReport, Decision, ErrorInfo, FinishCause, OnExpiry, Policy, ReleaseReason
+from events.parts import OnExpiry, ToolResultPart
+from events.records import AttemptKind, AttemptReport, Decision, ErrorInfo, FinishCause, Policy, ReleaseReason
 
 
 class Acquire(Command, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from events.envelope import Status
 from events.errors import MalformedEvent
 from events.ids import CallKey, MessageId, WorkerId
 from events.messages import BoundaryKind, Role, Usage
-from events.parts import CrashPolicy, Runner
+from events.parts import CrashPolicy, OnExpiry, Runner
 from events.records import AttemptKind, Budget, ErrorInfo, OpenAction, RetryState
 
 CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
@@ -27,7 +27,8 @@ CompactionPhase: TypeAlias = Literal["none", "requested", "committed"]
 class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """A call of the last assistant message without a result in history, with the facts frozen at its commit.
 
-    ``approved`` is the client's answer where the call needs approval. ``started`` says that an attempt started it;
+    ``action_timeout_us`` and ``action_on_expiry`` are those of the call. ``approved`` is the client's answer where the
+    call needs approval. ``started`` says that an attempt started it;
     ``recorded`` that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is
     an error. ``possibly_done``: a holder that is gone had started it, and its tool can be asked (``reconcile``), which
     comes before it is run again.
@@ -46,6 +47,8 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     recorded: bool = False
     result_error: bool = False
     possibly_done: bool = False
+    action_timeout_us: int | None = None
+    action_on_expiry: OnExpiry | None = None
 
     @property
     def may_run(self) -> bool:

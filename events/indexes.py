@@ -100,6 +100,8 @@ def _open(part: ToolCallPart, key: CallKey) -> OpenCall:
         stop_after=part.stop_after,
         needs_approval=part.needs_approval,
         reconcile=part.reconcile,
+        action_timeout_us=part.action_timeout_us,
+        action_on_expiry=part.action_on_expiry,
     )
 
 

@@ -20,6 +20,9 @@ from events.envelope import Recorded
 from events.messages import Step
 from events.parts import ToolCallPart
 from events.records import ModelPolicy, ToolPolicy
+from events.parts import ToolCallPart, ToolResultPart
+from events.records import OpenAction, Policy, ToolPolicy
+from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
 """The level of the first release."""
@@ -42,6 +45,19 @@ SINCE: Final[Since] = MappingProxyType(
         (Step, "unmetered"): GENERATION,
         (ModelPolicy, "effort_max"): GENERATION,
         (ModelPolicy, "options"): GENERATION,
+        (ToolPolicy, "action_timeout_us"): GENERATION,
+        (ToolPolicy, "action_on_expiry"): GENERATION,
+        (ToolCallPart, "action_timeout_us"): GENERATION,
+        (ToolCallPart, "action_on_expiry"): GENERATION,
+        (ToolCallPart, "created_at"): GENERATION,
+        (OpenCall, "action_timeout_us"): GENERATION,
+        (OpenCall, "action_on_expiry"): GENERATION,
+        (ToolResultPart, "media"): GENERATION,
+        (ToolResultPart, "attachments"): GENERATION,
+        (ToolResultPart, "rewritten"): GENERATION,
+        (Policy, "active_tools"): GENERATION,
+        (ActionRequired, "result_budget"): GENERATION,
+        (OpenAction, "result_budget"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

@@ -19,6 +19,9 @@ Runner: TypeAlias = Literal["local", "client", "provider"]
 CrashPolicy: TypeAlias = Literal["rerun", "report"]
 """What becomes of a call whose worker died: run again, or tell the model that the outcome is unknown."""
 
+OnExpiry: TypeAlias = Literal["go_on", "end_turn"]
+"""What follows when the client does not answer in time: the model goes on, or the turn ends."""
+
 
 class _Part(
     Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True, gc=False
@@ -54,7 +57,9 @@ class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
     """A tool call with the facts frozen at its commit: fold and decision never look at a later registry.
 
     ``arguments`` is the JSON text that the model gave. ``provider_call_id`` is an attribute: some providers repeat it
-    in every turn. ``reconcile``: its tool can be asked whether a call happened whose worker died.
+    in every turn. ``reconcile``: its tool can be asked whether a call happened whose worker died. ``action_timeout_us``
+    and ``action_on_expiry``: how long the client has for what this call asks of it, and what follows when it does not
+    answer; absent where the policy's hold. ``created_at``: when the whole call had come, in microseconds UTC.
     """
 
     name: str
@@ -66,12 +71,19 @@ class ToolCallPart(_Part, frozen=True, tag="tool_call", kw_only=True):
     stop_after: bool = False
     needs_approval: bool = False
     reconcile: bool = False
+    action_timeout_us: int | None = None
+    action_on_expiry: OnExpiry | None = None
+    created_at: int | None = None
     metadata: Content | None = None
     repaired: tuple[str, ...] = ()
 
 
 class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
-    """The result of ``call``: what a tool gave (``output``: a text or JSON), or a ``reason`` why there is none."""
+    """The result of ``call``: what a tool gave (``output``: a text or JSON), or a ``reason`` why there is none.
+
+    ``media`` are files that the model is shown with it, ``attachments`` files for people alone. ``rewritten`` is the
+    JSON text of the arguments that the call ran with, where they are not the model's own.
+    """
 
     call: CallKey
     is_error: bool = False
@@ -82,6 +94,9 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     repaired: tuple[str, ...] = ()
+    media: tuple[FilePart, ...] = ()
+    attachments: tuple[FilePart, ...] = ()
+    rewritten: Content | None = None
 
 
 class FilePart(_Part, frozen=True, tag="file", kw_only=True):

@@ -14,13 +14,12 @@ from msgspec import Struct
 from events.content import Content
 from events.ids import CallKey
 from events.messages import Step
-from events.parts import CrashPolicy, Runner
+from events.parts import CrashPolicy, OnExpiry, Runner
 from events.reasons import Reason
 from events.sharing import Shared
 
 Fact: TypeAlias = str | int | bool | None
 AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
-OnExpiry: TypeAlias = Literal["go_on", "end_turn"]
 ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
 FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
 ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here", "fault"]
@@ -118,7 +117,8 @@ class ModelPolicy(_Record, frozen=True, kw_only=True):
 class ToolPolicy(_Record, frozen=True, kw_only=True):
     """A tool's declaration as recorded. ``schema`` is the digest of its name, description and argument schema.
 
-    ``reconcile``: it can be asked whether a call happened.
+    ``reconcile``: it can be asked whether a call happened. ``action_timeout_us`` and ``action_on_expiry`` are those of
+    what a call asks of the client, where they are not the policy's.
     """
 
     name: str
@@ -130,6 +130,8 @@ class ToolPolicy(_Record, frozen=True, kw_only=True):
     reconcile: bool = False
     timeout_us: int | None = None
     schema: str = ""
+    action_timeout_us: int | None = None
+    action_on_expiry: OnExpiry | None = None
 
 
 class Budget(_Record, frozen=True, kw_only=True):
@@ -141,7 +143,10 @@ class Budget(_Record, frozen=True, kw_only=True):
 
 
 class Policy(_Record, frozen=True, kw_only=True):
-    """All that a decision depends on beside history. Recorded before the first decision under a new digest."""
+    """All that a decision depends on beside history. Recorded before the first decision under a new digest.
+
+    ``active_tools`` names the tools that the model may call; all where it is empty.
+    """
 
     agent: str
     revision: str
@@ -156,6 +161,7 @@ class Policy(_Record, frozen=True, kw_only=True):
     action_timeout_us: int = 300_000_000
     action_on_expiry: OnExpiry = "go_on"
     budget: Budget | None = None
+    active_tools: tuple[str, ...] = ()
 
 
 _POLICIES: Final = Shared[str, Policy](most=256)
@@ -192,12 +198,16 @@ class ActionItem(_Record, frozen=True, kw_only=True):
 
 
 class OpenAction(_Record, frozen=True, kw_only=True):
-    """What the client owes now. The id is the version of the event that opened it; the deadline is microseconds UTC."""
+    """What the client owes now. The id is the version of the event that opened it; the deadline is microseconds UTC.
+
+    ``result_budget``: bytes that the output of one result may take; a longer one is cut. None for as many as come.
+    """
 
     id: int
     deadline: int
     on_expiry: OnExpiry
     items: tuple[ActionItem, ...]
+    result_budget: int | None = None
 
     @property
     def client_calls(self) -> tuple[CallKey, ...]:

@@ -90,7 +90,11 @@ def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
 
 def _action(draft: Draft, event: v.ActionRequired, envelope: Envelope) -> None:
     draft.control.action = OpenAction(
-        id=envelope.version, deadline=event.deadline, on_expiry=event.on_expiry, items=event.items
+        id=envelope.version,
+        deadline=event.deadline,
+        on_expiry=event.on_expiry,
+        items=event.items,
+        result_budget=event.result_budget,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from events.effects import Effects, EventBase
 from events.ids import CallKey, WorkerId
-from events.parts import ToolResultPart
+from events.parts import OnExpiry, ToolResultPart
 from events.records import (
     ActionItem,
     AttemptKind,
@@ -12,7 +12,6 @@ from events.records import (
     Decision,
     ErrorInfo,
     FinishCause,
-    OnExpiry,
     Policy,
     ReleaseReason,
 )
@@ -114,7 +113,10 @@ class RetryScheduled(EventBase, frozen=True, kw_only=True):
 
 
 class ActionRequired(EventBase, frozen=True, kw_only=True):
-    """The client owes something until ``deadline`` (microseconds UTC)."""
+    """The client owes something until ``deadline`` (microseconds UTC).
+
+    ``result_budget``: bytes that the output of one of its results may take.
+    """
 
     type = "action_required"
     trigger = "require_action"
@@ -122,6 +124,7 @@ class ActionRequired(EventBase, frozen=True, kw_only=True):
     deadline: int
     on_expiry: OnExpiry
     items: tuple[ActionItem, ...]
+    result_budget: int | None = None
 
 
 class TurnFinished(Effects, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from events.errors import InvalidValue
-from events.records import Budget, OnExpiry
+from events.parts import OnExpiry
+from events.records import Budget
 from events.values import check_value
 from generation.context import ContextSource
 from generation.digest import digest_of

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from generation.parts import LiveCall, LiveCallDelta, LivePart, LiveReasoning, LiveResult, LiveSource, LiveText
+from collections.abc import Iterable
+
+from events.parts import FilePart
+from generation.parts import (
+    LiveCall,
+    LiveCallDelta,
+    LiveFile,
+    LivePart,
+    LiveReasoning,
+    LiveResult,
+    LiveSource,
+    LiveText,
+)
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -12,6 +24,16 @@ from generation.providers.contract import (
     StreamPart,
     TextDelta,
 )
+
+
+def live_files(files: Iterable[FilePart]) -> tuple[LiveFile, ...]:
+    """Return what to show of files that go with a result: not their bytes."""
+    return tuple(
+        LiveFile(
+            media_type=file.media_type, size=file.data.size, name=file.name.text if file.name is not None else None
+        )
+        for file in files
+    )
 
 
 def live_parts(part: StreamPart) -> tuple[LivePart, ...]:

@@ -77,14 +77,27 @@ class LiveCall(_LivePart, frozen=True, kw_only=True, tag="call"):
     provider_executed: bool = False
 
 
+class LiveFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What is told of a file before its bytes are committed. ``size``: bytes of its base64 text."""
+
+    media_type: str
+    size: int
+    name: str | None = None
+
+
 class LiveResult(_LivePart, frozen=True, kw_only=True, tag="result"):
-    """The result of a call before its commit. ``call`` is absent where the provider executed it in this very answer."""
+    """The result of a call before its commit, with its files (see ``events.parts.ToolResultPart``).
+
+    ``call`` is absent where the provider executed it in this very answer.
+    """
 
     name: str
     output: Json
     is_error: bool = False
     call: CallKey | None = None
     block: int | None = None
+    media: tuple[LiveFile, ...] = ()
+    attachments: tuple[LiveFile, ...] = ()
 
 
 class LiveSource(_LivePart, frozen=True, kw_only=True, tag="source"):

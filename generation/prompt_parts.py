@@ -24,6 +24,7 @@ from events.parts import (
 )
 from events.reasons import REASON_TEXTS
 from generation import prompt_texts
+from generation.budget import MIN_BUDGET, truncate
 from generation.prompt_ids import call_name
 from generation.prompt_types import PromptCall, PromptFile, PromptPart, PromptReasoning, PromptResult, PromptText
 from generation.repair import parse_object
@@ -66,9 +67,9 @@ def user_part(part: Part) -> PromptPart | None:
             return None
 
 
-def _file(part: FilePart) -> PromptPart | None:
+def _file(part: FilePart) -> PromptFile | PromptText:
     if not part.data.available or not part.data.text:
-        return _text(prompt_texts.unavailable_file(part.media_type))
+        return PromptText(text=prompt_texts.unavailable_file(part.media_type))
     name = text_of(part.name) if part.name is not None and part.name.available else None
     return PromptFile(media_type=part.media_type, data=part.data.text, name=name)
 
@@ -136,20 +137,30 @@ def result_part(part: ToolResultPart | None, assigned: str, name: str) -> Prompt
     name = call_name(name)
     if part is None:
         return PromptResult(id=assigned, name=name, text=prompt_texts.NO_RESULT, is_error=True)
-    if part.reason is not None:
-        text = REASON_TEXTS[part.reason]
-    elif part.output is None:
-        text = prompt_texts.NO_OUTPUT
-    else:
-        text = text_of(part.output)
+    files = [_file(file) for file in part.media]
+    media = tuple(file for file in files if isinstance(file, PromptFile))
     return PromptResult(
         id=assigned,
         name=name,
-        text=text if text.strip() else prompt_texts.NO_OUTPUT,
+        text="\n\n".join([*_result_texts(part, media), *(file.text for file in files if isinstance(file, PromptText))]),
         is_error=part.is_error or part.reason is not None,
         metadata=_metadata(part.metadata),
         provider_executed=part.provider_executed,
+        media=media,
     )
+
+
+def _result_texts(part: ToolResultPart, media: tuple[PromptFile, ...]) -> list[str]:
+    """Return what a result says, none of it blank."""
+    if part.reason is not None:
+        text = REASON_TEXTS[part.reason]
+    else:
+        text = text_of(part.output) if part.output is not None else ""
+    if not text.strip():
+        text = prompt_texts.FILES_ALONE if media else prompt_texts.NO_OUTPUT
+    if part.rewritten is None:
+        return [text]
+    return [prompt_texts.rewritten(truncate(text_of(part.rewritten), MIN_BUDGET)), text]
 
 
 def context_text(parts: Sequence[ContextFilePart]) -> str:

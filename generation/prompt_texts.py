@@ -11,6 +11,7 @@ from typing import Final
 
 UNAVAILABLE: Final = "[This content is no longer available.]"
 NO_OUTPUT: Final = "(no output)"
+FILES_ALONE: Final = "(The result is the files that go with it.)"
 NO_RESULT: Final = "No result of this call is known."
 GO_ON: Final = "Go on."
 """Asks the model to go on where history ends with its own message, which no prompt may."""
@@ -39,6 +40,16 @@ def summary_instruction(hint: str | None = None) -> str:
 def unavailable_file(media_type: str) -> str:
     """Return what stands for a file whose bytes are gone."""
     return f"[A file of type {media_type} stood here; it is no longer available. Ask for it again if it is needed.]"
+
+
+def rewritten(arguments: str) -> str:
+    """Return what tells the model that a call ran with other arguments than its own."""
+    return f"[The arguments were changed before this call ran. It ran with: {arguments}]"
+
+
+def result_files(call: str) -> str:
+    """Return what introduces the files of a result where they cannot stand in it."""
+    return f"[The files of the result of call {call}:]"
 
 
 def fenced(text: str) -> str:

@@ -44,8 +44,16 @@ class PromptCall(Struct, frozen=True, kw_only=True, gc=False, tag="call"):
     provider_executed: bool = False
 
 
+class PromptFile(Struct, frozen=True, kw_only=True, gc=False, tag="file"):
+    """A file: ``data`` is base64 text."""
+
+    media_type: str
+    data: str
+    name: str | None = None
+
+
 class PromptResult(Struct, frozen=True, kw_only=True, gc=False, tag="result"):
-    """The result of the call ``id``, as text."""
+    """The result of the call ``id``, as text, and the files that go with it."""
 
     id: str
     name: str
@@ -53,14 +61,7 @@ class PromptResult(Struct, frozen=True, kw_only=True, gc=False, tag="result"):
     is_error: bool = False
     metadata: Json = None
     provider_executed: bool = False
-
-
-class PromptFile(Struct, frozen=True, kw_only=True, gc=False, tag="file"):
-    """A file: ``data`` is base64 text."""
-
-    media_type: str
-    data: str
-    name: str | None = None
+    media: tuple[PromptFile, ...] = ()
 
 
 PromptPart: TypeAlias = PromptText | PromptReasoning | PromptCall | PromptResult | PromptFile

@@ -12,8 +12,8 @@ from chatstate.handlers.context import Context
 from events import vocabulary as v
 from events.ids import CallKey
 from events.messages import Message
-from events.parts import ToolResultPart
-from events.records import ActionItem, ActionKind, OnExpiry, OpenAction
+from events.parts import OnExpiry, ToolResultPart
+from events.records import ActionItem, ActionKind, OpenAction
 
 _Item: TypeAlias = tuple[ActionKind, CallKey | None]
 

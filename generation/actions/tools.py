@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 
+from events.content import Content
 from events.control import OpenCall
-from events.ids import message_of, part_of
+from events.ids import CallKey, message_of, part_of
 from events.parts import ToolCallPart
 from generation.actions.attempt import Attempt
 from generation.budget import result_budget
 from generation.cancellation import Cause
+from generation.live import live_files
 from generation.outcomes import ResultsCame, ToolsEnded
 from generation.parts import LiveResult
 from generation.plans import Outcome
+from generation.repair import parse_object
 from generation.tools.batch import RunningBatch, run_batch
 from generation.tools.execute import CallEnvironment
 from generation.tools.output import CallResult
@@ -49,11 +53,11 @@ async def run_tools(attempt: Attempt, record: Callable[[ResultsCame], Awaitable[
 
 
 async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[ResultsCame], Awaitable[None]]) -> Outcome:
+    shown = _Shown(attempt, batch)
     async for first in batch:
         # What ended together is recorded together: a step may have thousands of calls.
         results = (first, *batch.ready())
-        for result in results:
-            _show(attempt, result)
+        shown.take(results)
         parts = tuple(result.part() for result in results)
         if not batch.unfinished:
             return ToolsEnded(results=parts)
@@ -86,9 +90,34 @@ async def _stop(attempt: Attempt, batch: RunningBatch) -> Outcome | None:
             return None
 
 
-def _show(attempt: Attempt, result: CallResult) -> None:
-    part = LiveResult(name=result.name, output=result.answer.output, is_error=result.answer.is_error, call=result.key)
-    attempt.runtime.parts.add(attempt.episode, part)
+class _Shown:
+    """Shows results to those who watch, in the order of the calls: one that came early waits for those before it."""
+
+    def __init__(self, attempt: Attempt, batch: RunningBatch) -> None:
+        self._attempt = attempt
+        self._batch = batch
+        self._calls = deque(batch.unfinished)
+        self._held: dict[CallKey, CallResult] = {}
+
+    def take(self, results: Iterable[CallResult]) -> None:
+        """Take results that came, and show those that no call before them keeps back any more."""
+        self._held |= {result.key: result for result in results}
+        while self._calls and self._batch.ended(self._calls[0]):
+            result = self._held.pop(self._calls.popleft(), None)
+            if result is not None:
+                self._attempt.runtime.parts.add(self._attempt.episode, _live(result))
+
+
+def _live(result: CallResult) -> LiveResult:
+    answer = result.answer
+    return LiveResult(
+        name=result.name,
+        output=answer.output,
+        is_error=answer.is_error,
+        call=result.key,
+        media=live_files(answer.media),
+        attachments=live_files(answer.attachments),
+    )
 
 
 def _environment(attempt: Attempt) -> CallEnvironment:
@@ -110,12 +139,23 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
     transcript = attempt.state.need_transcript("run tools")
     position = transcript.messages.find(message_of(call.key))
     part = transcript.messages[position].message.parts[part_of(call.key)] if position is not None else None
-    given = transcript.arguments.get(call.key) or (part.arguments if isinstance(part, ToolCallPart) else None)
-    arguments = given.text if given is not None and given.available else ""
+    arguments = _said(part.arguments) if isinstance(part, ToolCallPart) else ""
+    other = transcript.arguments.get(call.key)
     return ToolCall(
         key=call.key,
         name=call.name,
         arguments=arguments,
         exclusive=call.exclusive,
         possibly_done=call.possibly_done,
+        rewritten=None if other is None or _same(arguments, _said(other)) else _said(other),
     )
+
+
+def _said(content: Content) -> str:
+    return content.text if content.available else ""
+
+
+def _same(arguments: str, others: str) -> bool:
+    """Whether two JSON texts say the same arguments."""
+    given = parse_object(arguments)
+    return given is not None and given == parse_object(others)

@@ -144,6 +144,8 @@ def _heavy(part: PromptPart) -> bool:
     match part:
         case PromptCall():
             return not part.provider_executed and len(part.arguments) > COPIED
+        case PromptResult():
+            return any(_heavy(file) for file in part.media)
         case PromptFile():
             return len(part.data) > COPIED and part.media_type not in IMAGES and part.media_type != PDF
         case _:
@@ -163,6 +165,8 @@ def _blocks(message: PromptMessage, model: str) -> list[tuple[PromptPart, Block]
 
 
 def _type(part: PromptPart) -> str:
+    if isinstance(part, PromptResult):
+        return "tool_result"
     return "tool_use" if isinstance(part, PromptCall) else "text"
 
 
@@ -179,10 +183,18 @@ def _block(part: PromptPart, model: str) -> Block | None:
         case PromptResult() if part.provider_executed:
             return own(part.metadata, NAME, model)
         case PromptResult():
-            block = {"type": "tool_result", "tool_use_id": part.id, "content": part.text}
-            return {**block, "is_error": True} if part.is_error else block
+            return _result(part)
         case PromptFile():
             return _file(part)
+
+
+def _result(part: PromptResult) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": part.id, "content": part.text}
+    if not part.media:
+        return {**block, "is_error": True} if part.is_error else block
+    # A result that is marked as an error may hold text alone: with files its text says that it is one.
+    text = json.dumps({"error": part.text}, ensure_ascii=False) if part.is_error else part.text
+    return {**block, "content": [{"type": "text", "text": text}, *(_file(file) for file in part.media)]}
 
 
 def _reasoning(part: PromptReasoning, model: str) -> Block | None:

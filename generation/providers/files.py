@@ -17,10 +17,15 @@ PDF: Final = "application/pdf"
 _TEXTS: Final = frozenset({"application/json", "application/xml", "application/yaml"})
 
 
+def is_text(media_type: str) -> bool:
+    """Whether models can be shown a file of this type as text."""
+    return media_type.startswith("text/") or media_type in _TEXTS
+
+
 def as_text(file: PromptFile) -> str:
     """Return a file as text: its own in a tag, where it is text; else what type of file cannot be shown."""
     name = f' name="{html.escape(file.name)}"' if file.name else ""
-    if file.media_type.startswith("text/") or file.media_type in _TEXTS:
+    if is_text(file.media_type):
         try:
             text = base64.b64decode(file.data, validate=True).decode("utf-8", "replace")
         except binascii.Error:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from generation.prompt_kept import COPIED, LEAST, made_of
+from generation.prompt_texts import result_files
 from generation.prompt_types import (
     ModelRequest,
     PromptCall,
     PromptFile,
     PromptMessage,
+    PromptPart,
     PromptReasoning,
     PromptResult,
     PromptText,
@@ -84,8 +86,10 @@ def _copied(message: PromptMessage) -> int:
     """Return about how many characters the form of a message copies: of files, of errors, and of texts put together."""
     texts = [len(part.text) for part in message.parts if isinstance(part, PromptText)]
     files = [len(part.data) for part in message.parts if isinstance(part, PromptFile)]
-    errors = [len(part.text) for part in message.parts if isinstance(part, PromptResult) and part.is_error]
-    return sum(texts if len(texts) > 1 else []) + sum(files) + sum(errors)
+    results = [part for part in message.parts if isinstance(part, PromptResult)]
+    errors = [len(part.text) for part in results if part.is_error]
+    media = [len(file.data) for part in results for file in part.media]
+    return sum(texts if len(texts) > 1 else []) + sum(files) + sum(errors) + sum(media)
 
 
 # Responses
@@ -134,10 +138,15 @@ def _items(message: PromptMessage, model: str) -> list[Item]:
     if message.role == "assistant":
         return _answer_items(message, model)
     return [
-        {"type": "function_call_output", "call_id": part.id, "output": error_text(part)}
+        {"type": "function_call_output", "call_id": part.id, "output": _output(part)}
         for part in message.parts
         if isinstance(part, PromptResult)
     ]
+
+
+def _output(part: PromptResult) -> str | list[Item]:
+    text = error_text(part)
+    return [{"type": "input_text", "text": text}, *map(_input, part.media)] if part.media else text
 
 
 def _answer_items(message: PromptMessage, model: str) -> list[Item]:
@@ -228,11 +237,24 @@ def _chat_items(message: PromptMessage, model: str) -> list[Item]:
         return [{"role": "user", "content": _chat_content(message)}]
     if message.role == "assistant":
         return _chat_answer(message)
-    return [
-        {"role": "tool", "tool_call_id": part.id, "content": error_text(part)}
-        for part in message.parts
-        if isinstance(part, PromptResult)
-    ]
+    results = [part for part in message.parts if isinstance(part, PromptResult)]
+    items: list[Item] = [{"role": "tool", "tool_call_id": part.id, "content": _chat_result(part)} for part in results]
+    shown = [(part, files) for part in results if (files := [file for file in part.media if _shown(file)])]
+    if shown:
+        # A tool's message holds text alone: what is to be seen follows in a message of the user.
+        parts: list[PromptPart] = []
+        for part, files in shown:
+            parts += [PromptText(text=result_files(part.id)), *files]
+        items.append({"role": "user", "content": _chat_content(PromptMessage(role="user", parts=tuple(parts)))})
+    return items
+
+
+def _shown(file: PromptFile) -> bool:
+    return file.media_type in IMAGES or file.media_type == PDF
+
+
+def _chat_result(part: PromptResult) -> str:
+    return "\n\n".join([error_text(part), *(as_text(file) for file in part.media if not _shown(file))])
 
 
 def _chat_answer(message: PromptMessage) -> list[Item]:

@@ -77,6 +77,10 @@ class RunningBatch:
         """Calls whose end nobody has taken yet, in call order."""
         return tuple(self._running)
 
+    def ended(self, call: CallKey) -> bool:
+        """Whether a call's end was taken."""
+        return call not in self._running
+
     async def stop(self, grace: float, *, cancel: bool = True) -> tuple[CallResult, ...]:
         """End the batch: wait up to ``grace`` seconds for the calls that run, then abandon them.
 

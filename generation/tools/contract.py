@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -22,6 +22,7 @@ from events.parts import CrashPolicy
 from generation.digest import digest_of
 from generation.errors import ToolDeclarationError
 from generation.prompt_types import ToolSpec
+from generation.tools.files import ToolFile
 from generation.tools.schema import check_schema, read_signature, schema_of_type
 
 ToolRunner: TypeAlias = Literal["local", "client"]
@@ -91,10 +92,20 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """An answer that says itself whether it is an error. ``output`` is text, or anything that has a JSON form."""
+    """An answer that says itself whether it is an error, or that comes with files.
 
-    output: Any
+    Attributes:
+        output: Text, or anything that has a JSON form.
+        is_error: Whether the call failed.
+        media: Files that the model is shown with the result: images, PDFs, texts. A service that does not take one gets
+            words in its place. (A function may also return a ``ToolFile`` alone.)
+        attachments: Files for people alone: they stand with the result in the transcript, and in no prompt.
+    """
+
+    output: Any = ""
     is_error: bool = False
+    media: Sequence[ToolFile] = ()
+    attachments: Sequence[ToolFile] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

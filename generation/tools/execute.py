@@ -160,6 +160,7 @@ class RunningCall:
             reason=Reason.WORKER_LOST if unknown else None,
             started_at=None if unknown else started,
             ended_at=None if unknown else max(started, self._env.now()),
+            rewritten=self.call.rewritten,
         )
 
     async def _ask(self) -> Outcome | None:
@@ -167,7 +168,7 @@ class RunningCall:
         budget = self._env.budget
         try:
             tool = self._env.tools.find(self.call.name)
-            arguments = parse_arguments(tool, self.call.arguments)
+            arguments = parse_arguments(tool, self.call.in_force)
         except CallRefused as refusal:
             self._log().warning("call_not_reconciled", reason=str(refusal))
             return NOT_KNOWN
@@ -193,7 +194,7 @@ class RunningCall:
             function = tool.function
             if function is None:
                 raise CallRefused(f"Tool {tool.name} is run by the client. Nothing was run.")
-            arguments = parse_arguments(tool, self.call.arguments)
+            arguments = parse_arguments(tool, self.call.in_force)
         except CallRefused as refusal:
             self._log().debug("tool_call_refused", exc_info=refusal.__cause__)
             return error_answer(str(refusal), budget)

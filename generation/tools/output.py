@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from pydantic_core import to_jsonable_python
+from pydantic_core import SchemaSerializer, core_schema, to_jsonable_python
 
-from events.content import Content, Json
+from events.content import Content, Json, size_of
 from events.errors import InvalidValue
 from events.ids import CallKey
-from events.parts import ToolResultPart
+from events.parts import FilePart, ToolResultPart
 from events.reasons import Reason
 from events.values import encode_json, repair_value
 from generation.budget import truncate
+from generation.repair import whole_text
 from generation.tools.contract import ToolOutput
+from generation.tools.files import ToolFile, files_of
+
+_ANY: Final = SchemaSerializer(core_schema.any_schema())
+"""Makes plain data of anything, and leaves bytes in it as they are."""
 
 _REASON_BUDGET: Final = 1000
 """Bytes that say why a result cannot be recorded."""
 
 
 class Answer(Struct, frozen=True):
-    """A storable answer. ``repaired`` are the JSON paths in ``output`` that could not be kept as they were."""
+    """A storable answer. ``repaired`` are the JSON paths in ``output`` that could not be kept as they were.
+
+    ``media`` and ``attachments`` as in ``ToolOutput``.
+    """
 
     output: Json
     is_error: bool = False
     repaired: tuple[str, ...] = ()
+    media: tuple[FilePart, ...] = ()
+    attachments: tuple[FilePart, ...] = ()
 
 
 class CallResult(Struct, frozen=True, kw_only=True):
     """The result of one call. Times are microseconds UTC; absent where nothing ran.
 
-    ``reason``: why there is no result of the tool's own; ``answer`` says it in words.
+    ``reason``: why there is no result of the tool's own; ``answer`` says it in words. ``rewritten``: the JSON text of
+    the arguments that it ran with, where they are not the model's own.
     """
 
     key: CallKey
@@ -42,6 +55,7 @@ class CallResult(Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     reason: Reason | None = None
+    rewritten: str | None = None
 
     def part(self) -> ToolResultPart:
         """Return the result as events carry it."""
@@ -53,6 +67,9 @@ class CallResult(Struct, frozen=True, kw_only=True):
             started_at=self.started_at,
             ended_at=self.ended_at,
             repaired=self.answer.repaired,
+            media=self.answer.media,
+            attachments=self.answer.attachments,
+            rewritten=Content(self.rewritten) if self.rewritten is not None else None,
         )
 
 
@@ -64,30 +81,77 @@ def unrecordable(result: ToolResultPart, why: str) -> ToolResultPart:
         why: What the append said.
     """
     text = error_answer(f"The tool ran, but its result cannot be recorded: {why}", _REASON_BUDGET)
-    return msgspec.structs.replace(result, is_error=True, output=Content(text.output), repaired=())
+    output = Content(text.output)
+    return msgspec.structs.replace(result, is_error=True, output=output, repaired=(), media=(), attachments=())
 
 
 def answer_of(value: Any, budget: int) -> Answer:
     """Return what a tool gave as an answer.
 
-    A text stays a text; models, dataclasses, structs and other things with a JSON form become JSON. A value over the
-    budget becomes text with its middle left out. What has no JSON form becomes an error.
+    A text stays a text, and bytes become one; models, dataclasses, structs and other things with a JSON form become
+    JSON. Bytes that are no UTF-8 are repaired, wherever they stand. A value over the budget becomes text with its
+    middle left out. What has no JSON form becomes an error.
 
     Args:
         value: What the function returned.
         budget: Bytes that the output may take.
     """
     is_error = False
+    media: list[object] = []
+    attachments: list[object] = []
     while isinstance(value, ToolOutput):
+        media, attachments = [*_listed(value.media), *media], [*_listed(value.attachments), *attachments]
         value, is_error = value.output, is_error or value.is_error
+    if isinstance(value, ToolFile):
+        value, media = "", [value, *media]
     if isinstance(value, Iterator | AsyncIterator):
         return error_answer(f"The tool ran, but gave a {type(value).__name__}, which has no JSON form.", budget)
     try:
-        output, repaired = repair_value(to_jsonable_python(value, fallback=_fallback))
+        output, repaired = repair_value(_plain(value))
     except (ValueError, TypeError, RecursionError, InvalidValue) as error:
         why = f"The tool ran, but what it gave has no JSON form: {type(value).__name__}: {_text_of(error)}"
         return error_answer(why, budget)
-    return Answer(_fit(output, budget), is_error, repaired)
+    output = _fit(output, budget)
+    if not media and not attachments:
+        return Answer(output, is_error, repaired)
+    files = files_of(media, attachments, budget - size_of(output))
+    if files.notes:
+        said = output if isinstance(output, str) else encode_json(output).decode()
+        room = size_of(output) + files.room
+        output = _fit("\n".join(filter(None, (said, *(f"[{note}]" for note in files.notes)))), room)
+    return Answer(output, is_error, repaired, files.media, files.attachments)
+
+
+def _listed(files: object) -> list[object]:
+    """Return the files that were given, one or several."""
+    return list(files) if isinstance(files, Iterable) and not isinstance(files, str | bytes) else [files]
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return to_jsonable_python(value, fallback=_fallback)
+    except UnicodeError:
+        # Bytes that are no text become surrogates here, which the repair then replaces and lists like any others.
+        return to_jsonable_python(_decoded(_ANY.to_python(value)), fallback=_fallback)
+
+
+def _decoded(value: Any) -> Any:
+    """Return plain data with all bytes in it as text, those that are no UTF-8 as lone surrogates."""
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).decode("utf-8", "surrogateescape")
+        case Mapping():
+            return {_key(key): _decoded(item) for key, item in value.items()}
+        case list() | tuple() | AbstractSet() | deque():
+            return [_decoded(item) for item in value]
+        case _:
+            return value
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, bytes):
+        return key.decode("utf-8", "replace")
+    return whole_text(key)[0] if isinstance(key, str) else key
 
 
 def error_answer(text: str, budget: int) -> Answer:
@@ -112,6 +176,8 @@ def _text_of(error: BaseException) -> str:
 def _fallback(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value)
+    if isinstance(value, memoryview):
+        return bytes(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

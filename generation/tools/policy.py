@@ -13,7 +13,8 @@ from generation.tools.output import Answer, CallResult
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit.
 
-    ``possibly_done``: a holder that is gone had started it, so its tool is asked before it runs.
+    ``rewritten``: JSON text that the client gave in the arguments' place. ``possibly_done``: a holder that is gone had
+    started it, so its tool is asked before it runs.
     """
 
     key: CallKey
@@ -21,6 +22,12 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     arguments: str
     exclusive: bool = False
     possibly_done: bool = False
+    rewritten: str | None = None
+
+    @property
+    def in_force(self) -> str:
+        """The JSON text of the arguments that it runs with."""
+        return self.arguments if self.rewritten is None else self.rewritten
 
 
 def exclusive_refusals(calls: Sequence[ToolCall]) -> tuple[CallResult, ...]:

@@ -6,7 +6,7 @@ from chatstate import commands as c
 from events.content import Content
 from events.ids import CallKey, ChatId, WorkerId, call_key, message_id
 from events.messages import ContextMark, Message, QueuedMessage, Step, Usage
-from events.parts import Part, TextPart, ToolCallPart, ToolResultPart
+from events.parts import OnExpiry, Part, TextPart, ToolCallPart, ToolResultPart
 from events.records import (
     ApprovalAnswer,
     AttemptKind,
@@ -15,7 +15,6 @@ from events.records import (
     ErrorInfo,
     FinishCause,
     ModelPolicy,
-    OnExpiry,
     Origin,
     Policy,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from events.content import Content, Json
 from events.ids import CallKey, MessageId
 from events.messages import Message, Step
-from events.parts import Part, ReasoningPart, Runner, TextPart, ToolCallPart, ToolResultPart
+from events.parts import FilePart, Part, ReasoningPart, Runner, TextPart, ToolCallPart, ToolResultPart
 from events.reasons import Reason
 from events.state import ChatState, initial_state
 from events.transcript import Messages, Transcript, TranscriptMessage
@@ -37,9 +37,21 @@ def call(name: str = "t", arguments: str = "{}", *, id: str = "c", runner: Runne
     return ToolCallPart(name=name, arguments=Content(arguments), provider_call_id=id, runner=runner)
 
 
-def result(key: str, output: Json = "done", *, reason: Reason | None = None, provider: bool = False) -> ToolResultPart:
+def file(media_type: str = "image/png", data: str = "aGVsbG8gd29ybGQ=", name: str | None = None) -> FilePart:
+    return FilePart(media_type=media_type, data=Content(data), name=Content(name) if name is not None else None)
+
+
+def result(
+    key: str,
+    output: Json = "done",
+    *,
+    reason: Reason | None = None,
+    provider: bool = False,
+    media: Sequence[FilePart] = (),
+) -> ToolResultPart:
     return ToolResultPart(
         call=CallKey(key),
+        media=tuple(media),
         output=Content(output) if reason is None else None,
         reason=reason,
         is_error=reason is not None,

@@ -13,10 +13,11 @@ from events.reasons import Reason
 from events.transcript import Messages, TranscriptMessage
 from generation.prompt import Prompt, build_prompt
 from generation.prompt_types import PromptCall, PromptMessage, PromptResult, PromptText
-from tests.generation.kit import assistant, call, result, state_of, system, text, thought, tool, user
+from tests.generation.kit import assistant, call, file, result, state_of, system, text, thought, tool, user
 
 TEXTS = st.sampled_from(["", " ", "hi", "long\ntext", "😀"])
 IDS = st.sampled_from(["a", "b", "", "call_2_0_0", "call_3_0_1", "b.c"])
+MEDIA = st.lists(st.sampled_from(["image/png", "application/pdf", "text/plain", "x/y"]).map(file), max_size=2)
 ARGUMENTS = st.sampled_from(["{}", '{"a": 1}', "", "[", "null"])
 
 
@@ -43,7 +44,7 @@ def answers(draw: st.DrawFn, at: int) -> list[Message]:
         if isinstance(part, ToolCallPart) and part.runner != "provider"
     ]
     answered = draw(st.permutations(keys).map(lambda order: order[: draw(st.integers(0, len(order)))]))
-    results = [result(key, reason=draw(st.sampled_from([None, *Reason]))) for key in answered]
+    results = [result(key, reason=draw(st.sampled_from([None, *Reason])), media=draw(MEDIA)) for key in answered]
     whole = [tool(*results)] if draw(st.booleans()) else [tool(one) for one in results]
     return [assistant(*parts, interrupted=draw(st.booleans())), *[message for message in whole if message.parts]]
 

@@ -15,6 +15,11 @@ from events.records import AttemptReport
 from tests.golden.pieces_v0_1 import ERROR, MODEL, POLICY, STEP, T
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
+from events.content import Content
+from events.messages import Message
+from events.parts import FilePart, ToolCallPart
+from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolPolicy
+from tests.golden.pieces_v0_1 import DECISION, ERROR, RESULT, STEP, T
 
 EVENTS: Final[dict[str, v.Event]] = {
     "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
@@ -24,5 +29,50 @@ EVENTS: Final[dict[str, v.Event]] = {
         not_before=T,
         error=ERROR,
         report=AttemptReport(step=replace(STEP, unmetered=True)),
+    ),
+    "step_committed.deadlines": v.StepCommitted(
+        attempt=1,
+        added=(
+            Message(
+                role="assistant",
+                parts=(
+                    ToolCallPart(
+                        name="ask",
+                        arguments=Content("{}"),
+                        provider_call_id="toolu_02",
+                        runner="client",
+                        action_timeout_us=60_000_000,
+                        action_on_expiry="end_turn",
+                        created_at=T + 5,
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "tool_result_recorded.media": v.ToolResultRecorded(
+        attempt=2,
+        result=replace(
+            RESULT,
+            media=(FilePart(media_type="image/png", data=Content("iVBORw0KGgo="), name=Content("screen.png")),),
+            attachments=(FilePart(media_type="text/csv", data=Content("YSxiCg=="), name=Content("rows.csv")),),
+            rewritten=Content('{"command": "ls -l"}'),
+        ),
+    ),
+    "action_required.result_budget": v.ActionRequired(
+        decision=DECISION,
+        deadline=T + 60_000_000,
+        on_expiry="end_turn",
+        items=(ActionItem(kind="budget"),),
+        result_budget=65_536,
+    ),
+    "policy_recorded.active_tools": v.PolicyRecorded(
+        digest="d",
+        policy=Policy(
+            agent="helper",
+            revision="r",
+            model=ModelPolicy(provider="anthropic", name="claude-test-1"),
+            tools=(ToolPolicy(name="ask", action_timeout_us=60_000_000, action_on_expiry="end_turn"),),
+            active_tools=("ask",),
+        ),
     ),
 }

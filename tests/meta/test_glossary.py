@@ -16,9 +16,9 @@ from chatstate.table import TABLE
 from events.control import CompactionPhase
 from events.envelope import Status
 from events.messages import BoundaryKind, Visibility
-from events.parts import CrashPolicy, Part, Runner
+from events.parts import CrashPolicy, OnExpiry, Part, Runner
 from events.reasons import Reason
-from events.records import ActionKind, FinishCause, OnExpiry
+from events.records import ActionKind, FinishCause
 from events.vocabulary import EVENT_TYPES
 from generation.decide import RULES
 from tests.meta.source import ROOT

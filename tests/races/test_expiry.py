@@ -8,7 +8,7 @@ import pytest
 
 from chatfold.engine import Engine
 from chatstate.errors import ActionStale, Refusal, TransitionNotAllowed
-from events.records import OnExpiry
+from events.parts import OnExpiry
 from generation.agents import Limits
 from generation.providers.script import turn
 from generation.tools.contract import Tool

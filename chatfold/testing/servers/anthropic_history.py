@@ -127,6 +127,8 @@ def _check_turn(turn: _Turn, issued: IssuedThinking) -> None:
             _refuse(f"{place}: `{block.type}` blocks can only be in `assistant` messages")
         if not isinstance(block, (TextBlock, *_OF_ASSISTANTS)) and turn.role != "user":
             _refuse(f"{place}: `{block.type}` blocks can only be in `user` messages")
+        if isinstance(block, ToolResult) and block.is_error and not _is_text(block):
+            _refuse(f"{place}: all content must be type `text` if `is_error` is true")
         if isinstance(block, TextBlock) and block.citations and turn.role == "user":
             _refuse(f"{place}: `citations` are not permitted on `text` blocks in `user` messages")
         if isinstance(block, Thinking) and issued.signatures.get(block.signature) is None:
@@ -141,6 +143,10 @@ def _check_turn(turn: _Turn, issued: IssuedThinking) -> None:
     last = turn.blocks[-1][1]
     if turn.role == "assistant" and isinstance(last, Thinking | RedactedThinking):
         _refuse(f"messages.{turn.index}: The final block in an assistant message cannot be `thinking`.")
+
+
+def _is_text(result: ToolResult) -> bool:
+    return not isinstance(result.content, list) or all(isinstance(block, TextBlock) for block in result.content)
 
 
 def _check_texts(where: str, blocks: list[tuple[str, Any]]) -> None:

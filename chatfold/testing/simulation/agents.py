@@ -17,8 +17,7 @@ from chatfold.testing.episodes import EPISODE
 from chatfold.testing.simulation.loop import HOST, WORLD, Host
 from chatfold.testing.simulation.profile import Profile
 from events.messages import Usage
-from events.parts import CrashPolicy
-from events.records import OnExpiry
+from events.parts import CrashPolicy, OnExpiry
 from generation.agents import Agent, Limits
 from generation.context import ContextFile, StaticContext
 from generation.errors import ClassifiedError, ProviderError
