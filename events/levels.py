@@ -18,10 +18,8 @@ from msgspec.structs import FieldInfo, fields, replace
 from events.control import OpenCall
 from events.envelope import Recorded
 from events.messages import Step
-from events.parts import ToolCallPart
-from events.records import ModelPolicy, ToolPolicy
 from events.parts import ToolCallPart, ToolResultPart
-from events.records import OpenAction, Policy, ToolPolicy
+from events.records import ModelPolicy, OpenAction, Policy, ToolPolicy
 from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1

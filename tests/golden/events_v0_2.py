@@ -11,15 +11,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from events.records import AttemptReport
-from tests.golden.pieces_v0_1 import ERROR, MODEL, POLICY, STEP, T
-
-POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
 from events.content import Content
 from events.messages import Message
 from events.parts import FilePart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolPolicy
-from tests.golden.pieces_v0_1 import DECISION, ERROR, RESULT, STEP, T
+from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
+
+POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
 
 EVENTS: Final[dict[str, v.Event]] = {
     "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
