@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import checked_prompts
 from tests.postgres import PostgresServer, claim, stop_left_over, sweep
 
 _CONTROLLER = "PYTEST_XDIST_WORKER" not in os.environ
@@ -46,6 +47,18 @@ def pytest_unconfigure() -> None:
     if _CONTROLLER:
         stop_left_over(Path(os.environ[_RUNTIME]))
         shutil.rmtree(os.environ[_RUNTIME], ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def prompts_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test: what its logs would have models asked, after each event, is what the services take."""
+    if request.node.get_closest_marker("bench") is not None:
+        yield
+        return
+    with checked_prompts.watched() as written:
+        yield
+    if request.node.get_closest_marker("odd_prompts") is None:
+        checked_prompts.check(written)
 
 
 @pytest.fixture(scope="session")

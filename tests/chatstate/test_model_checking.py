@@ -9,6 +9,7 @@ from collections import Counter, deque
 
 import pytest
 
+from chatfold.testing.prompts import prompt_problems
 from chatstate.audit import audit
 from chatstate.classify import EXISTING, X, classify
 from chatstate.invariants import violations
@@ -89,5 +90,6 @@ def test_audit_accepts_the_logs_and_they_fold_to_the_states_met(walk: Walk) -> N
     for place in places:
         log, state = walk.log(place), walk.states[place]
         assert list(audit(log)) == []
+        assert prompt_problems(log) == []
         assert fold(log) == state
         assert violations(state) == []

@@ -10,6 +10,7 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatfold.testing.prompts import prompt_problems
 from chatstate import commands as c
 from chatstate.audit import audit
 from chatstate.classify import X
@@ -70,6 +71,7 @@ def test_every_state_of_a_life_is_sound_and_its_log_is_accepted(choices: list[in
     for chat in steps:
         assert violations(chat.state) == []
     assert list(audit(steps[-1].log)) == []
+    assert prompt_problems(steps[-1].log) == []
 
 
 @settings(max_examples=40)

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from chatfold.testing.prompts import prompt_problems
 from chatstate.audit import audit
 from events.codec import decode
 from events.control import encode_control
@@ -114,6 +115,7 @@ def test_a_log_reads_verifies_folds_and_is_written_again_byte_for_byte(path: Pat
     assert [one.event for one in recorded] == story.events
     assert list(log.events) == story.stored
     assert [*audit(recorded)] == []
+    assert prompt_problems(recorded) == []
     bare = fold(decode(stored, content=False) for stored in log.events)
     assert encode_control(fold(recorded).control) == encode_control(bare.control)
 

@@ -13,6 +13,7 @@ from chatfold.testing.crash.checks import CHECKS, Case, owing
 from chatfold.testing.crash.ledger import Entry, Said
 from chatfold.testing.crash.report import Violation
 from chatfold.testing.crash.users import Book
+from chatfold.testing.prompts import prompt_problems
 from chatfold.transfer import decode_log, load_log
 from chatfold.verification import verify_chat, verify_log
 from events.control import decode_control, encode_control
@@ -44,6 +45,7 @@ async def violations(
         for cut in owing(case):
             book.counts[f"answers cut late, by {'another' if cut.answer.lost else 'their'} worker: {cut.how}"] += 1
         found = [(name, problem) for name, check in CHECKS.items() for problem in check(case)]
+        found += [("prompts", problem) for problem in prompt_problems(case.log)]
         found += [("verify", problem) async for problem in _verified(engine, case)]
         shown = tuple(_shown(case.log)) if found else ()
         for place, (check, problem) in enumerate(found):

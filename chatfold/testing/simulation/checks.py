@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chatfold.testing.cuts import OWED, cut_answers
+from chatfold.testing.prompts import prompt_problems
 from chatfold.testing.simulation.agents import Spoken
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.testing.simulation.machine import EPOCH_US
@@ -47,6 +48,7 @@ async def check_chat(
         return found, []
     log = [decode(event, blobs=exported.blobs) for event in exported.events]
     found += _lost(chat, log, spoken, ledger)
+    found += [f"{chat} {problem}" for problem in prompt_problems(log)]
     texts: list[str] = []
     for step in replay(log):
         found += [
