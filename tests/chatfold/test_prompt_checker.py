@@ -71,7 +71,7 @@ def with_answer(message: Message) -> Chat:
     "message",
     [
         thought("anthropic", {"signature": "s1"}),
-        thought("openai", {"type": "reasoning", "id": "rs_1", "encrypted_content": "e1"}),
+        thought("openai", {"type": "reasoning", "id": "rs_1", "encrypted_content": "e1", "summary": []}),
     ],
     ids=["anthropic", "openai"],
 )
