@@ -16,7 +16,7 @@ from msgspec import Struct
 from events.ids import ChatId, MessageId
 from events.messages import Step
 from events.parts import Part
-from events.records import AttemptKind, ModelPolicy
+from events.records import AttemptKind, ModelPolicy, Policy
 from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
 from generation.tools.output import CallResult
@@ -37,7 +37,7 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
         history_version, attempt: Which attempt it is.
         epoch: Of the holder.
         kind: What it does.
-        model: The chat's model; None where its policy has none.
+        policy: What it runs under.
         began_at: When the worker set to it.
     """
 
@@ -49,8 +49,13 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int
     epoch: int
     kind: AttemptKind
-    model: ModelPolicy | None
+    policy: Policy
     began_at: int
+
+    @property
+    def key(self) -> tuple[ChatId, int, int]:
+        """What tells it from every other effect."""
+        return self.chat, self.history_version, self.attempt
 
 
 @dataclass(slots=True, eq=False)

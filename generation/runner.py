@@ -271,7 +271,7 @@ class ChatRunner:
                 attempt=running.attempt,
                 epoch=control.epoch,
                 kind=running.kind,
-                model=policy.model,
+                policy=policy,
                 began_at=self._runtime.now(),
             ),
         )
