@@ -37,6 +37,7 @@ from events.state import ChatState
 from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
+from generation.observing import NOBODY, Observer, observer_of
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
 from generation.runtime import Runtime, boot_clock
@@ -59,6 +60,7 @@ class Engine(ChatCommands):
         worker: Whether this process runs chats; without it it only takes commands and reads.
         providers: Providers by name, in place of or beside the built-in ones.
         settings: Times and limits; None reads ``CHATFOLD_*`` and the TOML file.
+        observers: Metrics, traces and the like; what they raise is logged, and fails nothing.
 
     Raises:
         AgentDeclarationError: Two agents have one name, or something is no agent.
@@ -74,6 +76,7 @@ class Engine(ChatCommands):
         worker: bool = True,
         providers: Mapping[str, Provider] | None = None,
         settings: Settings | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
         if settings is not None:
             checked_kind(settings, Settings, "$.settings", "a Settings")
@@ -84,19 +87,26 @@ class Engine(ChatCommands):
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
         self._runs = worker
+        self.observer = observer_of(observers)
         self._entered = False
         self._closing = asyncio.Lock()
         self.worker = None
         self.runtime = Runtime(
-            journal=Journal(self._store, salt, warm=WarmChats(self.settings.warm_mb << 20)),
+            journal=Journal(
+                self._store,
+                salt,
+                warm=WarmChats(self.settings.warm_mb << 20),
+                told=self.observer.appended if self.observer is not NOBODY else None,
+            ),
             agents=_by_name(agents),
             provider=self.providers.get,
-            parts=PartBuffer(time.monotonic),
+            parts=PartBuffer(time.monotonic, dropped=self.observer.preview_dropped),
             now=self._clock.now,
             new_id=new_id,
             release=RELEASE,
             settings=self.settings.worker_settings(),
             worker=WorkerId(""),
+            observer=self.observer,
         )
 
     @property
@@ -141,6 +151,7 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
+                    self.observer.closed()
                     await self.refusals.close()
                     await self.providers.close()
                 finally:

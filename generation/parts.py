@@ -149,6 +149,7 @@ class PartBuffer:
         keep_closed: Seconds that a closed episode without subscribers stays,
         closed_bytes: and bytes that the parts of all of them may take; the oldest go first.
         slow_after: Seconds after which a subscriber that left a part untaken is dropped.
+        dropped: Called for each part that is not taken because its episode is full.
     """
 
     def __init__(
@@ -159,12 +160,14 @@ class PartBuffer:
         keep_closed: float = KEEP_CLOSED,
         closed_bytes: int = CLOSED_BYTES,
         slow_after: float = SLOW_AFTER,
+        dropped: Callable[[], None] | None = None,
     ) -> None:
         self._clock = clock
         self._capacity = capacity
         self._keep_closed = keep_closed
         self._closed_bytes = closed_bytes
         self._slow_after = slow_after
+        self._dropped = dropped
         self._episodes: dict[EpisodeKey, _Episode] = {}
         self._closed: deque[tuple[float, EpisodeKey, _Episode]] = deque()
         self._closed_size = 0
@@ -194,11 +197,13 @@ class PartBuffer:
             without a preview.
         """
         episode = self._episodes.get(key)
-        if episode is None or not episode.created or episode.closed_at is not None or episode.full:
+        if episode is None or not episode.created or episode.closed_at is not None:
             return None
-        size = len(msgspec.json.encode(part))
-        if episode.size + size > self._capacity:
+        size = 0 if episode.full else len(msgspec.json.encode(part))
+        if episode.full or episode.size + size > self._capacity:
             episode.full = True  # also for smaller parts that would fit: a text with a hole is worse than one that ends
+            if self._dropped is not None:
+                self._dropped()
             return None
         episode.size += size
         episode.parts.append(part)

@@ -28,6 +28,7 @@ from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
 from generation.flushing import with_leftovers
+from generation.observing import Effect
 from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
 from generation.parts import EpisodeKey
 from generation.plans import Hold, Outcome, Task, acquire, note, settle
@@ -123,17 +124,30 @@ class ChatRunner:
 
     async def run(self) -> LoadedChat | None:
         """Run the chat; returns it as it was let go, or None where another worker has it."""
+        wanted_at = self._runtime.now()
         if self._loaded is None and not await self._acquire():
             return None
         await self._load_transcript()
         self._find_prompt()
+        if self._loaded is not None:
+            self._runtime.observer.held(self._loaded, wanted_at=wanted_at, at=self._runtime.now())
+        try:
+            return await self._go_on()
+        finally:
+            self._runtime.observer.let_go(self.chat, lost=self._lost, at=self._runtime.now())
+
+    async def _go_on(self) -> LoadedChat | None:
+        """Do one effect after the other while the chat is this runner's."""
         while (loaded := self._running()) is not None:
             task, outcome = await self._act(loaded)
             if self._lost:
                 break
             reach("outcome.asked")
+            asked_at = self._runtime.now()
             await self._settle(task, outcome)
             reach("outcome.recorded")
+            if outcome is not None:
+                self._runtime.observer.committed(self.chat, began_at=asked_at, at=self._runtime.now())
         reach("release.done")
         return None if self._lost else self._loaded
 
@@ -224,6 +238,7 @@ class ChatRunner:
             return task, Stopped() if cancelled.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN) else None
         finally:
             self._scope = None
+            self._runtime.observer.effect_ended(attempt.effect, at=self._runtime.now())
             self._runtime.parts.close(attempt.episode)
             if (watching := self._watching) is not None:
                 self._watching = None
@@ -247,9 +262,22 @@ class ChatRunner:
             scope=scope,
             prompt=self._prompt,
             episode=EpisodeKey(self.chat, control.history_version, running.attempt),
+            effect=Effect(
+                chat=self.chat,
+                owner=loaded.header.owner,
+                agent=control.agent,
+                turn=control.indexes.turn_start,
+                history_version=control.history_version,
+                attempt=running.attempt,
+                epoch=control.epoch,
+                kind=running.kind,
+                policy=policy,
+                began_at=self._runtime.now(),
+            ),
         )
 
     async def _effect(self, attempt: Attempt, task: Task) -> Outcome:
+        self._runtime.observer.effect_begun(attempt.effect)
         try:
             if attempt.running.kind == "tools":
                 return await run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome))

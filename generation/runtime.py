@@ -19,6 +19,7 @@ from generation.digest import digest_of
 from generation.digests import OptionsDigests
 from generation.errors import UnknownModel
 from generation.flushing import Flusher
+from generation.observing import NOBODY, Observer
 from generation.parts import PartBuffer
 from generation.plans import Held
 from generation.policy import policy_digest, policy_of
@@ -98,6 +99,7 @@ class Runtime:
             time (``generation.timers``).
         flusher: Keeps what is streamed and not committed yet.
         silences: Looks after model calls and context sources that say nothing.
+        observer: Is told of what happens.
     """
 
     journal: Journal
@@ -115,6 +117,7 @@ class Runtime:
     put_back: dict[ChatId, int] = field(default_factory=dict)
     flusher: Flusher = field(init=False)
     silences: SilenceWatch = field(default_factory=SilenceWatch)
+    observer: Observer = NOBODY
     _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
     _declared: dict[str, Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)

@@ -194,6 +194,7 @@ class Journal:
         limits: Sizes allowed.
         turns: Whose turn it is where plans of this process meet; None for lines of its own.
         warm: Chats that this process knows; None for a cache of its own.
+        told: Called with what each append did that wrote something; it must not raise.
     """
 
     def __init__(
@@ -203,12 +204,14 @@ class Journal:
         limits: Limits = DEFAULT_LIMITS,
         turns: Turns | None = None,
         warm: WarmChats | None = None,
+        told: Callable[[Outcome], None] | None = None,
     ) -> None:
         self.store = store
         self.warm = warm if warm is not None else WarmChats()
         self._turns = turns or Turns()
         self._salt = salt
         self._limits = limits
+        self._told = told
 
     async def execute(
         self,
@@ -282,7 +285,10 @@ class Journal:
             result = await self._append(append, identity)
             if isinstance(result, Appended):
                 self.warm.put(after)
-                return Outcome(chat=after, recorded=tuple(run.recorded))
+                done = Outcome(chat=after, recorded=tuple(run.recorded))
+                if self._told is not None:
+                    self._told(done)
+                return done
             if isinstance(result, DuplicateCommand):
                 repeated = await self._repeated(chat, identity, transcript=transcript)
                 if repeated is not None:

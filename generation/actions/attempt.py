@@ -13,6 +13,7 @@ from generation.agents import Agent
 from generation.cancellation import CancelScope
 from generation.errors import ClassifiedError, ProviderError
 from generation.models import ModelConfig
+from generation.observing import Effect
 from generation.outcomes import Failed
 from generation.parts import EpisodeKey
 from generation.plans import Outcome
@@ -33,6 +34,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
         scope: Carries the cause where the effect is cancelled.
         prompt: The chat's prompt, kept up from attempt to attempt.
         episode: Where the attempt's live parts go.
+        effect: What observers are told that it is.
     """
 
     runtime: Runtime
@@ -44,6 +46,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     scope: CancelScope[Outcome]
     prompt: Prompt
     episode: EpisodeKey
+    effect: Effect
 
     def config(self, model: ModelPolicy) -> ModelConfig:
         """Return the configuration behind a recorded model, for its options.

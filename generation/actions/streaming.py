@@ -18,6 +18,7 @@ from generation.cancellation import Cause
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.flushing import PartialSource
 from generation.live import live_parts
+from generation.observing import CallBegun, CallEnded
 from generation.outcome import require_consent, require_output, too_silent
 from generation.partials import CallStart
 from generation.parts import LivePart, PartBuffer
@@ -57,6 +58,8 @@ class ModelCall:
     started_at: int
     source: PartialSource | None
     begun: bool = False
+    observed: CallBegun | None = None
+    """What observers were told of its beginning, until they are told of its end."""
 
     @property
     def flushed(self) -> bool:
@@ -82,24 +85,46 @@ class ModelCall:
         """
         self.attempt.scope.left_with = self._left
         outcome: Outcome | None
+        error: ClassifiedError | None = ClassifiedError(kind="generic", message="The call failed by an internal error.")
         try:
             await self._run()
             outcome = self.comes_to.answered(self)
-        except ProviderError as error:
-            outcome = self.comes_to.failed(self, error)
+            error = None
+        except ProviderError as failure:
+            error = failure.error
+            outcome = self.comes_to.failed(self, failure)
         except asyncio.CancelledError:
+            error = None
             outcome = self.comes_to.cancelled(self)
             if outcome is None:
                 raise
         finally:
+            self._tell_end(error)
             await self._close()
         return outcome
+
+    def _tell_end(self, error: ClassifiedError | None) -> None:
+        """Tell observers once that the call has ended, if they were told that it began."""
+        observed, self.observed = self.observed, None
+        if observed is not None:
+            cause = self.attempt.scope.cause
+            ended = CallEnded(
+                step=self.step(),
+                parts=lambda: self.assembler.parts(MessageId("0.0")),
+                error=error,
+                cause=cause.name.lower() if cause is not None else None,
+            )
+            self.attempt.runtime.observer.call_ended(observed, ended)
 
     def _left(self) -> Outcome | None:
         """Return what the call comes to that is left behind: it may go on for ever."""
         self._leave()
-        cancelled = self.attempt.scope.cause is not None
-        return self.comes_to.cancelled(self) if cancelled else self.comes_to.failed(self, self._silent())
+        if self.attempt.scope.cause is not None:
+            self._tell_end(None)
+            return self.comes_to.cancelled(self)
+        silent = self._silent()
+        self._tell_end(silent.error)
+        return self.comes_to.failed(self, silent)
 
     async def _close(self) -> None:
         """Hand nothing of the answer to the store any more.
@@ -126,6 +151,9 @@ class ModelCall:
         Raises:
             ProviderError: The call failed, was cut, was silent for too long, or gave no output.
         """
+        runtime = self.attempt.runtime
+        self.observed = CallBegun(self.attempt.effect, self.model, self.request, runtime.now())
+        runtime.observer.call_begun(self.observed)
         provider = self._provider()
         reach("provider.calling")
         stream = provider.stream(self.request)
@@ -157,7 +185,8 @@ class ModelCall:
         runtime, scope = self.attempt.runtime, self.attempt.scope
         reach("provider.part")
         if not isinstance(part, UsageSoFar):  # what a request costs is no answer to it
-            self.begun = True
+            if not self.begun:
+                self._begin(part)
             guard.heard(runtime.settings.silence_timeout)
         if scope.over:
             # The stream took the cancellation for its own matter and goes on: what came until now counts.
@@ -168,6 +197,13 @@ class ModelCall:
                 self._show(runtime.parts, live_parts(shown))
         if self.source is not None:
             self.source.add(part, at)
+
+    def _begin(self, part: StreamPart) -> None:
+        """Take note of the first part."""
+        self.begun = True
+        if self.observed is not None and not isinstance(part, Finish):  # an end is no output
+            runtime = self.attempt.runtime
+            runtime.observer.first_part(self.observed, at=runtime.now())
 
     def _require_answer(self) -> None:
         finish = self._finish()

@@ -121,7 +121,7 @@ def _live(result: CallResult) -> LiveResult:
 
 
 def _environment(attempt: Attempt) -> CallEnvironment:
-    runtime = attempt.runtime
+    runtime, effect = attempt.runtime, attempt.effect
     model = attempt.policy.model
     return CallEnvironment(
         chat=attempt.chat,
@@ -132,6 +132,8 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
+        begun=lambda call: runtime.observer.tool_begun(effect, call, at=runtime.now()),
+        ended=lambda call, result: runtime.observer.tool_ended(effect, call, result, at=runtime.now()),
     )
 
 

@@ -45,6 +45,7 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
         budget: Bytes that one result may take.
         cleanup: Seconds that an async function gets to end after it was cancelled by its timeout.
         limiter: Bounds the threads of sync functions; None for the event loop's common limiter.
+        begun, ended: Told of each call as it begins, within its task, and as it ends; None for nobody.
     """
 
     chat: ChatId
@@ -56,6 +57,8 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
     budget: int = UNKNOWN_LIMIT_BUDGET
     cleanup: float = 5.0
     limiter: CapacityLimiter | None = None
+    begun: Callable[[ToolCall], None] | None = None
+    ended: Callable[[ToolCall, CallResult | None], None] | None = None
 
 
 class RunningCall:
@@ -145,6 +148,18 @@ class RunningCall:
             self._work.abandon()
 
     async def _supervise(self) -> CallResult | None:
+        """Run it, and tell of its beginning and its end."""
+        result = None
+        if self._env.begun is not None:
+            self._env.begun(self.call)
+        try:
+            result = await self._result()
+        finally:
+            if self._env.ended is not None:
+                self._env.ended(self.call, result)
+        return result
+
+    async def _result(self) -> CallResult | None:
         """Ask where it may be done already, run it where it is not."""
         started = self._env.now()
         outcome: Outcome | None = await self._ask() if self.call.possibly_done else NOT_HAPPENED

@@ -1,0 +1,1 @@
+"""Tests of what observes an engine: metrics, spans, debug records."""
