@@ -72,6 +72,7 @@ EVENTS: Final[dict[str, v.Event]] = {
             tools=(ToolPolicy(name="ask", action_timeout_us=60_000_000, action_on_expiry="end_turn"),),
             active_tools=("ask",),
         ),
+    ),
     "retry_scheduled.context_tokens": v.RetryScheduled(
         attempt=2,
         delay_us=1_000_000,
