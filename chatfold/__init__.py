@@ -128,6 +128,7 @@ if TYPE_CHECKING:
         LiveText,
     )
     from generation.providers.contract import Provider
+    from generation.providers.native import WebSearch
     from generation.tools.contract import (
         Tool,
         ToolContext,
@@ -172,6 +173,7 @@ __all__ = [
     "Budget",
     "ModelConfig",
     "Prices",
+    "WebSearch",
     "Tool",
     "ToolContext",
     "ToolOutput",
@@ -296,6 +298,7 @@ _HOMES: Final = {
     "Budget": "events.records",
     "ModelConfig": "generation.models",
     "Prices": "generation.models",
+    "WebSearch": "generation.providers.native",
     "Tool": "generation.tools.contract",
     "ToolContext": "generation.tools.contract",
     "ToolOutput": "generation.tools.contract",

@@ -48,12 +48,12 @@ class ProviderPool:
         Raises:
             UnknownModel: An agent names a provider that does not exist.
             MissingExtra: The SDK of one is not installed.
-            AgentDeclarationError: A model has an option that the protocol of its provider does not take.
+            AgentDeclarationError: The protocol of a model's provider does not take an option, or has no such tool.
         """
         for agent in agents:
             for config in agent.configured:
                 if (given := self._given.get(config.provider)) is not None:
-                    config.check_options(given.name)  # of one of another name: what it speaks is known only now
+                    agent.check_model(config, given.name)  # of one of another name: what it speaks is known only now
             for model in (agent.find_model(), agent.compaction):
                 if model is not None:
                     self.get(model.provider)

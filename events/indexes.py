@@ -72,7 +72,7 @@ def _take_assistant(indexes: Indexes, message: MessageId, body: Message) -> None
     indexes.steps += 1
     indexes.assistants_after += 1
     if body.step is not None:
-        indexes.context_tokens = body.step.usage.context
+        indexes.context_tokens = body.step.context
         if indexes.assistants_after == 1:
             indexes.first_context_tokens = indexes.context_tokens
     indexes.open_calls = ()

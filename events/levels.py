@@ -41,6 +41,7 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenCall, "reconcile"): RECONCILE,
         (OpenCall, "possibly_done"): RECONCILE,
         (Step, "unmetered"): GENERATION,
+        (Step, "context_tokens"): GENERATION,
         (ModelPolicy, "effort_max"): GENERATION,
         (ModelPolicy, "options"): GENERATION,
         (ToolPolicy, "action_timeout_us"): GENERATION,

@@ -68,7 +68,8 @@ class Step(_Record, frozen=True, kw_only=True):
 
     Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None
     where unpriced. ``unmetered`` says that the service ended its answer without a word of its usage: its zeros are not
-    measured.
+    measured. ``context_tokens`` is what the newest prompt took, where the answer took several requests, whose usage is
+    summed up.
     """
 
     provider: str
@@ -82,6 +83,12 @@ class Step(_Record, frozen=True, kw_only=True):
     ended_at: int | None = None
     cost_micros: int | None = None
     unmetered: bool = False
+    context_tokens: int | None = None
+
+    @property
+    def context(self) -> int:
+        """Tokens that the prompt took, the newest of them where there were several."""
+        return self.usage.context if self.context_tokens is None else self.context_tokens
 
 
 def share_names(step: Step) -> None:

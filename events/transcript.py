@@ -112,7 +112,7 @@ _Kept: TypeAlias = TranscriptMessage | _Said | _Answered
 def plain_text(message: Message) -> str | None:
     """Return the text of a message that is nothing else: a user's, or the answer of a step; None of any other.
 
-    Nor of one whose step has metadata.
+    Nor of one whose step has metadata, or took several requests.
     """
     parts = message.parts
     if len(parts) != 1 or type(part := parts[0]) is not TextPart or part.metadata is not None or part.repaired:
@@ -122,7 +122,9 @@ def plain_text(message: Message) -> str | None:
     if message.author is not None or message.interrupted or message.visibility != "both":
         return None
     step = message.step
-    if message.role != ("user" if step is None else "assistant") or (step is not None and step.metadata is not None):
+    if message.role != ("user" if step is None else "assistant"):
+        return None
+    if step is not None and not (step.metadata is None and step.context_tokens is None):
         return None
     content = part.text
     text = content.held

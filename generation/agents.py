@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from events.errors import InvalidValue
 from events.parts import OnExpiry
@@ -17,9 +17,10 @@ from events.records import Budget
 from events.values import check_value
 from generation.context import ContextSource
 from generation.digest import digest_of
-from generation.errors import AgentDeclarationError, UnknownModel
+from generation.errors import AgentDeclarationError, OptionRefused, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
 from generation.prompt_types import ToolSpec
+from generation.providers.native import ProviderTool, WebSearch, check_native
 from generation.tools.contract import Tool
 from generation.tools.registry import ToolSet
 
@@ -73,6 +74,7 @@ class Agent:
         model: ``provider/name`` or a configuration. None: each chat must choose its own.
         system: The system text, or several in order.
         tools: What the model may call.
+        provider_tools: What the model's service runs for it within an answer: ``[WebSearch()]``.
         limits: See ``Limits``.
         models: Configurations of further models that a chat may choose, so that their limits and prices are known.
         compaction_model: Who writes summaries; None for the chat's model.
@@ -83,6 +85,7 @@ class Agent:
     model: ModelConfig | str | None = None
     system: str | Sequence[str] = ()
     tools: Sequence[Tool] = ()
+    provider_tools: Sequence[ProviderTool] = ()
     limits: Limits = field(default_factory=Limits)
     models: Sequence[ModelConfig | str] = ()
     compaction_model: ModelConfig | str | None = None
@@ -114,6 +117,25 @@ class Agent:
         object.__setattr__(self, "models", models)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "compaction_model", compaction)
+        object.__setattr__(self, "provider_tools", tuple(self.provider_tools))
+        _check_provider_tools(self, what)
+        for config in (model, *models):
+            if config is not None:
+                self.check_model(config, config.provider)
+
+    def check_model(self, config: ModelConfig, transport: str) -> None:
+        """Check that a model can be asked, over a transport, for what the agent and the model's configuration say.
+
+        Raises:
+            AgentDeclarationError: It takes an option not, or has no such tool.
+        """
+        config.check_options(transport)
+        if config is self.compaction_model:
+            return  # nothing is called for a summary: what there is not is left out of its request
+        try:
+            check_native(transport, self.provider_tools)
+        except OptionRefused as error:
+            raise AgentDeclarationError(f"agent {self.name!r}", f"model {config.reference}: {error}") from None
 
     @property
     def system_texts(self) -> tuple[str, ...]:
@@ -170,13 +192,27 @@ class Agent:
                 "tools": [_tool_facts(tool) for tool in self.tools],
                 "limits": {name: getattr(self.limits, name) for name in Limits.__dataclass_fields__},
                 "context": None if self.context is None else self.context.name,
+                # Named only where there are any, as below.
+                **({"provider_tools": self.provider_tools} if self.provider_tools else {}),
             }
         )
 
 
+def _check_provider_tools(agent: Agent, what: str) -> None:
+    names = {tool.name for tool in agent.tools}
+    for tool in agent.provider_tools:
+        if not isinstance(cast(object, tool), WebSearch):
+            why = f"provider_tools takes WebSearch(...), not {type(tool).__name__}; functions go into tools"
+            raise AgentDeclarationError(what, why)
+        if tool.name in names:
+            raise AgentDeclarationError(what, f"two tools are called {tool.name!r}")
+        names.add(tool.name)
+
+
 def _check_kinds(agent: Agent, what: str) -> None:
     """Refuse what is likely to be given by mistake: one thing in place of a list, one kind in place of another."""
-    system, tools, models, limits = (getattr(agent, name) for name in ("system", "tools", "models", "limits"))
+    names = ("system", "tools", "provider_tools", "models", "limits")
+    system, tools, native, models, limits = (getattr(agent, name) for name in names)
     if isinstance(tools, str) or not isinstance(tools, Iterable):
         raise AgentDeclarationError(what, f"tools must be a list of tools, not {type(tools).__name__}: write [tool]")
     if isinstance(models, str) or not isinstance(models, Iterable):
@@ -188,6 +224,9 @@ def _check_kinds(agent: Agent, what: str) -> None:
             )
     if not isinstance(system, Iterable) or not all(isinstance(text, str) for text in system):
         raise AgentDeclarationError(what, "system is a text or a list of texts")
+    if isinstance(native, str) or not isinstance(native, Iterable):
+        kind = type(native).__name__
+        raise AgentDeclarationError(what, f"provider_tools must be a list, not {kind}: write [WebSearch()]")
     if not isinstance(limits, Limits):
         raise AgentDeclarationError(what, f"limits must be Limits(...), not {type(limits).__name__}")
 

@@ -32,7 +32,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import parse_object, repaired_value, short_text, storable_usage, whole_text
+from generation.repair import MAX_TOKENS, parse_object, repaired_value, short_text, storable_usage, whole_text
 
 B = TypeVar("B", bound=Block)
 
@@ -52,7 +52,7 @@ class Assembler:
         first_part_at: Time of the first part of the answer, in microseconds UTC.
     """
 
-    __slots__ = ("_blocks", "_response_id", "_tools", "_whole", "finish", "first_part_at", "usage")
+    __slots__ = ("_blocks", "_context_tokens", "_response_id", "_tools", "_whole", "finish", "first_part_at", "usage")
 
     def __init__(self, tools: Mapping[str, ToolPolicy]) -> None:
         self._tools: Final = tools
@@ -61,6 +61,7 @@ class Assembler:
         self.finish: Finish | None = None
         self.first_part_at: int | None = None
         self._response_id: str | None = None
+        self._context_tokens: int | None = None
         self._whole: tuple[Part, ...] | None = None
 
     def add(self, part: StreamPart | UsageSoFar, at: int | None = None) -> tuple[StreamPart, ...]:
@@ -80,11 +81,13 @@ class Assembler:
         match part:
             case UsageSoFar():
                 self.usage = storable_usage(part.usage)
+                self._context_tokens = _tokens(part.context_tokens, self._context_tokens)
                 self._response_id = short_text(part.response_id or "")[0] or self._response_id
                 return ()
             case Finish():
                 self.finish = part = _storable(part)
                 self.usage = part.usage or self.usage
+                self._context_tokens = _tokens(part.context_tokens, self._context_tokens)
                 self._response_id = part.response_id or self._response_id
                 return (*self._flush_all(), part)
             case _:
@@ -102,7 +105,7 @@ class Assembler:
                 return self._block(CallBlock, part.block).take(part)
             case ProviderResult():
                 output, repaired = repaired_value(part.output, "$.output")
-                part = replace(part, call_id=short_text(part.call_id)[0], output=output)
+                part = replace(part, call_id=short_text(part.call_id)[0], name=short_text(part.name)[0], output=output)
                 self._blocks[part.block] = ResultBlock(part, repaired, at)
                 return (part,)
             case SourceFound():
@@ -227,7 +230,12 @@ class Assembler:
             first_part_at=self.first_part_at,
             ended_at=ended_at,
             unmetered=finish is not None and finish.usage is None,
+            context_tokens=self._context_tokens,
         )
+
+
+def _tokens(told: int | None, known: int | None) -> int | None:
+    return known if told is None else min(max(told, 0), MAX_TOKENS)
 
 
 def _storable(finish: Finish) -> Finish:

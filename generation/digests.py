@@ -7,14 +7,15 @@ preceded by its length in 8 bytes. So it goes on from the digest of a prefix, an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 import msgspec
 
 from events.records import RequestDigests
 from generation.digest import as_text, digest_of
-from generation.prompt_types import ModelRequest, PromptMessage
+from generation.prompt_types import ModelRequest, PromptMessage, ToolSpec
+from generation.providers.native import ProviderTool
 
 MOST_OPTIONS: Final = 256
 """Options of requests whose digests are kept."""
@@ -81,6 +82,12 @@ def options_digest(request: ModelRequest) -> str:
     )
 
 
+def tools_digest(tools: Sequence[ToolSpec], native: Sequence[ProviderTool]) -> str:
+    """Return the digest of the tools of a request: its own, and those that the service runs."""
+    # Named only where there are any: the digests of requests without stay as they were.
+    return digest_of([*tools, {"native": native}] if native else tools)
+
+
 def digest_request(
     request: ModelRequest,
     *,
@@ -100,7 +107,7 @@ def digest_request(
     """
     return RequestDigests(
         system=system or digest_of(request.system),
-        tools=tools or digest_of(request.tools),
+        tools=tools or tools_digest(request.tools, request.native),
         messages=messages or MessagesDigest().with_more(request.messages),
         options=options or options_digest(request),
     )

@@ -47,8 +47,8 @@ def live_parts(part: StreamPart) -> tuple[LivePart, ...]:
             return (LiveCallDelta(block=block, text=text, name=name),)
         case CallEnd(block=block, name=name, arguments=arguments, provider_executed=provider_executed):
             return (LiveCall(block=block, name=name, arguments=arguments, provider_executed=provider_executed),)
-        case ProviderResult(block=block, output=output, is_error=is_error):
-            return (LiveResult(name="", output=output, is_error=is_error, block=block),)
+        case ProviderResult(block=block, name=name, output=output, is_error=is_error):
+            return (LiveResult(name=name, output=output, is_error=is_error, block=block),)
         case SourceFound(block=block, source_id=source_id, url=url, title=title):
             return (LiveSource(block=block, source_id=source_id, url=url, title=title),)
         case _:

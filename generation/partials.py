@@ -62,11 +62,19 @@ _TAG_OF: Final = {cls: tag for tag, cls in _TAGS.items()}
 _FREE: Final = ("metadata", "output")
 """Fields of parts that hold any JSON."""
 
-# The type of any JSON names itself, which msgspec does not follow.
-_FORMS: Final = {
-    tag: defstruct(cls.__name__, [(f.name, Any if f.name in _FREE else f.type) for f in fields(cls)])
-    for tag, cls in _TAGS.items()
-}
+
+def _form(cls: type[_Given]) -> type[Struct]:
+    """Return a part's form in a chunk: what came later may lack in one that an older worker left."""
+    # The type of any JSON names itself, which msgspec does not follow.
+    typed = [(field, Any if field.name in _FREE else field.type) for field in fields(cls)]
+    return defstruct(
+        cls.__name__,
+        [(field.name, of) if field.required else (field.name, of, field.default) for field, of in typed],
+        kw_only=True,
+    )
+
+
+_FORMS: Final = {tag: _form(cls) for tag, cls in _TAGS.items()}
 
 
 class Timed(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from events.content import Json
+from generation.providers.native import ProviderTool
 
 
 class PromptText(Struct, frozen=True, kw_only=True, gc=False, tag="text"):
@@ -92,6 +93,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
     ``system`` are the system texts in order. ``messages`` share their beginning with those of the chat's earlier
     requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or None.
+    ``native`` are tools that the service runs, declared behind the others.
     ``options`` are options by name (``generation.providers.options``), ``extra`` is put into the request as it is.
     ``tool_choice_none`` keeps the tools declared but unused.
     """
@@ -105,3 +107,4 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     tool_choice_none: bool = False
     options: dict[str, Json] = {}
     extra: dict[str, Json] = {}
+    native: tuple[ProviderTool, ...] = ()

@@ -16,7 +16,7 @@ from events.records import Actor, Policy
 from generation.actions.silence import SilenceWatch
 from generation.agents import Agent
 from generation.digest import digest_of
-from generation.digests import OptionsDigests
+from generation.digests import OptionsDigests, tools_digest
 from generation.errors import UnknownModel
 from generation.flushing import Flusher
 from generation.observing import NOBODY, Observer
@@ -162,7 +162,7 @@ class Runtime:
                 system=system,
                 tools=tools,
                 system_digest=digest_of(system),
-                tools_digest=digest_of(tools),
+                tools_digest=tools_digest(tools, agent.provider_tools),
                 tool_set=ToolSet(agent.tools),
             )
             self._declared[agent.name] = known

@@ -50,6 +50,7 @@ def make_request(
         effort=model.effort,
         options=dict(config.options),
         extra=dict(config.extra),
+        native=tuple(attempt.agent.provider_tools),
     )
     digests = digest_request(
         request,

@@ -15,7 +15,7 @@ from anthropic import AsyncAnthropic, CredentialsError
 from events.content import Json
 from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
-from generation.providers.anthropic_wire import NAME, body
+from generation.providers.anthropic_wire import NAME, THINKING, body
 from generation.providers.base_url import check_where
 from generation.providers.contract import (
     CallDelta,
@@ -35,6 +35,9 @@ from generation.providers.sdk_errors import classified, missing_key, stream_clos
 from generation.providers.transport import transport_timeout
 from store.clock import wall_clock
 
+MOST_PAUSES: Final = 10
+"""How often a paused answer goes on; then it counts as cut at its length."""
+
 _REASONS: Final[dict[str, FinishReason]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -43,6 +46,7 @@ _REASONS: Final[dict[str, FinishReason]] = {
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
+_PAUSED: Final = {"stop_reason": "pause_turn"}
 
 
 class AnthropicProvider:
@@ -96,16 +100,21 @@ class AnthropicProvider:
         client = self._client
         if client is None or not (client.api_key or client.auth_token or client.credentials):
             raise missing_key(NAME, self._keyless)
-        reader = _Reader(request.model)
+        reader = _Reader(request.model, may_pause=bool(request.native))
         async with classified(NAME, self._clock):
             payload = body(request)
             known = {name: payload.pop(name) for name in ("model", "messages", "max_tokens")}
-            async with await client.messages.create(**known, stream=True, extra_body=payload) as events:
-                async for event in events:
-                    for part in reader.read(event):
-                        yield part
-        if not reader.whole:
-            raise stream_closed(NAME)
+            said, more = known["messages"], True
+            while more:
+                async with await client.messages.create(**known, stream=True, extra_body=payload) as events:
+                    async for event in events:
+                        for part in reader.read(event):
+                            yield part
+                if not reader.whole:
+                    raise stream_closed(NAME)
+                if more := reader.paused:
+                    # In the middle of its searches the service wants its answer so far back, and goes on with it.
+                    known["messages"] = [*said, {"role": "assistant", "content": reader.handed_back()}]
 
 
 class _Block:
@@ -116,6 +125,7 @@ class _Block:
         self.raw = raw
         self.kind: str = raw.type
         self.pieces: list[str] = []
+        self.citations: list[Json] = []
         self.signature = ""
 
     @property
@@ -126,10 +136,22 @@ class _Block:
 
 
 class _Reader:
-    """Reads the events of one stream. Their types are open: kinds that are not known yet are passed over."""
+    """Reads the events of one answer: of one stream, or where it paused of several, which follow each other.
 
-    def __init__(self, model: str) -> None:
+    Their types are open: kinds that are not known yet are passed over.
+
+    Args:
+        model: The model that was asked.
+        may_pause: Whether the answer may pause; its blocks are kept then, to be handed back.
+    """
+
+    def __init__(self, model: str, *, may_pause: bool = False) -> None:
         self._model = model
+        self._kept: list[dict[str, Any]] | None = [] if may_pause else None
+        self._pauses = 0
+        self._spent = Usage()
+        self._urls: set[str] = set()
+        self.paused = False
         self._blocks: dict[int, _Block] = {}
         self._next = 0
         self._usage = Usage()
@@ -158,14 +180,45 @@ class _Reader:
                 return []
             case "message_stop":
                 self.whole = True
-                return [self._finish()]
+                self.paused = self._goes_on()
+                return [] if self.paused else [self._finish()]
             case _:
                 return []
 
     def _start(self, message: Any) -> UsageSoFar:
         self._response_id, self._answered_by = message.id, message.model
         self._usage = _usage(message.usage, Usage())
-        return UsageSoFar(usage=self._usage, response_id=self._response_id)
+        return UsageSoFar(
+            usage=self._spent + self._usage, response_id=self._response_id, context_tokens=self._context_tokens
+        )
+
+    @property
+    def _context_tokens(self) -> int | None:
+        return self._usage.context if self._pauses else None
+
+    def _goes_on(self) -> bool:
+        """Whether the answer paused and can go on; what it may not leave open is a call of the client's."""
+        if self._stop != _PAUSED:
+            return False
+        if any(block["type"] == "tool_use" for block in self._kept or ()):
+            self._reason = "tool_calls"
+        elif self._kept and self._pauses >= MOST_PAUSES:
+            self._reason = "length"
+        return bool(self._kept) and self._reason == "unknown"
+
+    def handed_back(self) -> list[dict[str, Any]]:
+        """Return the blocks of an answer that paused, and read on."""
+        self._pauses += 1
+        self._spent += self._usage
+        self._usage, self.whole, self.paused = Usage(), False, False
+        blocks = list(self._kept or ())
+        while len(blocks) > 1 and blocks[-1]["type"] in THINKING:
+            blocks.pop()  # no message may end so
+        return blocks
+
+    def _keep(self, block: dict[str, Any]) -> None:
+        if self._kept is not None:
+            self._kept.append(block)
 
     def _number(self) -> int:
         self._next += 1
@@ -175,9 +228,11 @@ class _Reader:
         block = self._blocks[index] = _Block(self._number(), raw)
         match block.kind:
             case "text" if raw.text:
+                block.pieces.append(raw.text)
                 return [TextDelta(block=block.number, text=raw.text)]
             case "thinking":
                 block.signature = raw.signature or ""
+                block.pieces.append(raw.thinking or "")
                 return [ReasoningDelta(block=block.number, text=raw.thinking or "")]
             case "tool_use":
                 return [CallDelta(block=block.number, text="", name=raw.name, id=raw.id)]
@@ -187,8 +242,10 @@ class _Reader:
     def _delta(self, block: _Block, delta: Any) -> list[StreamPart]:
         match delta.type:
             case "text_delta":
+                self._grow(block, delta.text)
                 return [TextDelta(block=block.number, text=delta.text)]
             case "thinking_delta":
+                self._grow(block, delta.thinking)
                 return [ReasoningDelta(block=block.number, text=delta.thinking)]
             case "signature_delta":
                 block.signature += delta.signature
@@ -198,41 +255,53 @@ class _Reader:
                 shown = delta.partial_json and block.kind == "tool_use"
                 return [CallDelta(block=block.number, text=delta.partial_json)] if shown else []
             case "citations_delta":
-                return self._source(delta.citation)
+                block.citations.append(_plain(delta.citation))
+                return self._source(getattr(delta.citation, "url", None), getattr(delta.citation, "title", None))
             case _:
                 return []
 
-    def _source(self, citation: Any) -> list[StreamPart]:
-        url = getattr(citation, "url", None)
-        if not url:
+    def _grow(self, block: _Block, text: str) -> None:
+        """Keep more of a text that may have to be handed back."""
+        if self._kept is not None:
+            block.pieces.append(text)
+
+    def _source(self, url: str | None, title: str | None) -> list[StreamPart]:
+        """Return a source, once of each page."""
+        if not url or url in self._urls:
             return []
+        self._urls.add(url)
         number = self._number()
-        return [
-            SourceFound(block=number, source_id=f"source_{number}", url=url, title=getattr(citation, "title", None))
-        ]
+        return [SourceFound(block=number, source_id=f"source_{number}", url=url, title=title)]
 
     def _close(self, block: _Block) -> list[StreamPart]:
-        number, raw = block.number, block.raw
+        number, raw, text = block.number, block.raw, "".join(block.pieces)
+        cited: dict[str, Json] = {"citations": block.citations} if block.citations else {}
         match block.kind:
             case "text":
-                return [TextEnd(block=number)]
+                if text.strip():
+                    self._keep({"type": "text", "text": text, **cited})
+                return [TextEnd(block=number, metadata=self._tag(cited) if cited else None)]
             case "thinking":
+                self._keep({"type": "thinking", "thinking": text, "signature": block.signature})
                 metadata = self._tag({"signature": block.signature}) if block.signature else None
                 return [ReasoningEnd(block=number, metadata=metadata)]
             case "redacted_thinking":
+                self._keep({"type": "redacted_thinking", "data": raw.data})
                 return [ReasoningEnd(block=number, metadata=self._tag({"data": raw.data}), redacted=True)]
             case "tool_use":
+                self._keep({"type": "tool_use"})
                 return [CallEnd(block=number, id=raw.id, name=raw.name, arguments=block.arguments)]
             case "server_tool_use":
                 return [self._server_call(block)]
             case kind if kind.endswith("_tool_result"):
-                return [self._server_result(block)]
+                return self._server_result(block)
             case _:
                 return []
 
     def _server_call(self, block: _Block) -> CallEnd:
         raw = block.raw
         plain = {**_plain(raw), "input": _loads(block.arguments)}
+        self._keep(plain)
         return CallEnd(
             block=block.number,
             id=raw.id,
@@ -242,17 +311,23 @@ class _Reader:
             provider_executed=True,
         )
 
-    def _server_result(self, block: _Block) -> ProviderResult:
+    def _server_result(self, block: _Block) -> list[StreamPart]:
         plain = _plain(block.raw)
+        self._keep(plain)
         content = plain.get("content")
-        failed = isinstance(content, dict) and "error_code" in content
-        return ProviderResult(
+        result = ProviderResult(
             block=block.number,
             call_id=block.raw.tool_use_id,
+            name=block.kind.removesuffix("_tool_result"),
             output=content,
-            is_error=failed,
+            is_error=isinstance(content, dict) and "error_code" in content,
             metadata=self._tag(plain),
         )
+        found = [page for page in content if isinstance(page, dict)] if isinstance(content, list) else []
+        sources = [
+            source for page in found for source in self._source(_text(page.get("url")), _text(page.get("title")))
+        ]
+        return [result, *sources]
 
     def _tag(self, data: Json) -> Json:
         return tag(NAME, self._model, data)
@@ -269,11 +344,12 @@ class _Reader:
     def _finish(self) -> Finish:
         return Finish(
             reason=self._reason,
-            usage=self._usage,
+            usage=self._spent + self._usage,
             response_id=self._response_id,
             model=self._answered_by,
             metadata=self._stop,
             explanation=self._explanation,
+            context_tokens=self._context_tokens,
         )
 
 
@@ -291,6 +367,10 @@ def _usage(raw: Any, before: Usage) -> Usage:
         cache_write=count(raw.cache_creation_input_tokens, before.cache_write),
         reasoning=count(getattr(details, "thinking_tokens", None), before.reasoning),
     )
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _plain(raw: Any) -> dict[str, Json]:

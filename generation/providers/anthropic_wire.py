@@ -23,13 +23,16 @@ from generation.prompt_types import (
 )
 from generation.providers.files import IMAGES, PDF, as_text
 from generation.providers.metadata import own, own_reasoning
+from generation.providers.native import native_tools
 from generation.providers.options import with_options
 
 NAME: Final = "anthropic"
 DEFAULT_MAX_OUTPUT: Final = 16_384
 """Output tokens where a request does not say; the service wants a number."""
 
-_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+"""Blocks of thinking, with which no message may end."""
+
 _EPHEMERAL: Final = {"type": "ephemeral"}
 _EFFORTS: Final = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
 _BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768}
@@ -56,10 +59,12 @@ def body(request: ModelRequest) -> dict[str, Any]:
         system: list[Block] = [{"type": "text", "text": text} for text in request.system]
         system[-1]["cache_control"] = _EPHEMERAL
         result["system"] = system
-    if request.tools:
-        result["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in request.tools
-        ]
+    tools: list[Block] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in request.tools
+    ]
+    tools += native_tools(NAME, request.native, unused=request.tool_choice_none)
+    if tools:
+        result["tools"] = tools
         if request.tool_choice_none:
             result["tool_choice"] = {"type": "none"}
     return with_options(NAME, result, request.options, request.extra)
@@ -83,7 +88,7 @@ def _thinking(request: ModelRequest, messages: Sequence[Block], max_tokens: int)
 def _goes_on_without_thinking(messages: Sequence[Block]) -> bool:
     last: list[Block] = next((each["content"] for each in reversed(messages) if each["role"] == "assistant"), [])
     calls = any(block["type"] == "tool_use" for block in last)
-    return calls and last[0]["type"] not in _THINKING
+    return calls and last[0]["type"] not in THINKING
 
 
 def wire_messages(request: ModelRequest) -> list[Block]:
@@ -159,7 +164,7 @@ def _blocks(message: PromptMessage, model: str) -> list[tuple[PromptPart, Block]
         for part in message.parts
         if (block := {"type": _type(part)} if _heavy(part) else _block(part, model)) is not None
     ]
-    while message.role == "assistant" and made and made[-1][1]["type"] in _THINKING:
+    while message.role == "assistant" and made and made[-1][1]["type"] in THINKING:
         made.pop()  # an answer that was cut while thinking; no message may end so
     return made
 
@@ -173,7 +178,8 @@ def _type(part: PromptPart) -> str:
 def _block(part: PromptPart, model: str) -> Block | None:
     match part:
         case PromptText():
-            return {"type": "text", "text": part.text}
+            cited = (own(part.metadata, NAME, model) or {}).get("citations")
+            return {"type": "text", "text": part.text, **({"citations": cited} if cited else {})}
         case PromptReasoning():
             return _reasoning(part, model)
         case PromptCall() if part.provider_executed:
@@ -222,6 +228,6 @@ def _mark_cached(messages: list[Block]) -> None:
     """
     for place in range(max(0, len(messages) - 2), len(messages)):
         content = messages[place]["content"]
-        index = next((i for i in reversed(range(len(content))) if content[i]["type"] not in _THINKING), None)
+        index = next((i for i in reversed(range(len(content))) if content[i]["type"] not in THINKING), None)
         if index is not None:
             _replace(messages, place, index, {**content[index], "cache_control": _EPHEMERAL})

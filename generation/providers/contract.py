@@ -69,11 +69,12 @@ class CallEnd(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ProviderResult(Struct, frozen=True, kw_only=True, gc=False):
-    """The result of a call that the provider executed itself, in the assistant message."""
+    """The result of a call of ``name`` that the provider executed itself, in the assistant message."""
 
     block: int
     call_id: str
     output: Json
+    name: str = ""
     is_error: bool = False
     metadata: Json = None
 
@@ -90,7 +91,8 @@ class SourceFound(Struct, frozen=True, kw_only=True, gc=False):
 class Finish(Struct, frozen=True, kw_only=True, gc=False):
     """The last part of a whole stream. A stream that ends without it was cut.
 
-    ``usage`` is None where the service did not say it.
+    ``usage`` is None where the service did not say it. ``context_tokens`` is what the newest prompt took, where
+    ``usage`` is that of several requests for one answer.
     """
 
     reason: FinishReason
@@ -99,6 +101,7 @@ class Finish(Struct, frozen=True, kw_only=True, gc=False):
     model: str | None = None
     metadata: Json = None
     explanation: str | None = None
+    context_tokens: int | None = None
 
 
 StreamPart: TypeAlias = (
@@ -109,11 +112,12 @@ StreamPart: TypeAlias = (
 class UsageSoFar(Struct, frozen=True, kw_only=True, gc=False):
     """Usage known before the end, kept when the stream is cut or interrupted.
 
-    Some providers report their input first.
+    Some providers report their input first. ``context_tokens`` as in ``Finish``.
     """
 
     usage: Usage
     response_id: str | None = None
+    context_tokens: int | None = None
 
 
 class Provider(Protocol):

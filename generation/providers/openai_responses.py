@@ -7,6 +7,7 @@ the SDK.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from generation.providers.contract import (
     CallDelta,
     CallEnd,
     Finish,
+    ProviderResult,
     ReasoningDelta,
     ReasoningEnd,
     SourceFound,
@@ -26,6 +28,7 @@ from generation.providers.contract import (
     UsageSoFar,
 )
 from generation.providers.metadata import tag
+from generation.providers.native import WEB_SEARCH
 from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import RESPONSES as NAME
 from generation.providers.openai_wire import responses_body
@@ -97,6 +100,8 @@ class _Reader:
         self._seen: set[int] = set()
         self._refusal: list[str] = []
         self._called = False
+        self._cited: set[str] = set()
+        self._found: dict[str, None] = {}
         self.whole = False
 
     def read(self, event: Any) -> list[StreamPart | UsageSoFar]:
@@ -125,7 +130,7 @@ class _Reader:
                 return list(self._done(event.output_index, event.item))
             case "response.completed" | "response.incomplete":
                 self.whole = True
-                return [self._finish(event.response)]
+                return [*self._uncited(), self._finish(event.response)]
             case "response.failed":
                 error = event.response.error
                 code, message = getattr(error, "code", None), getattr(error, "message", None)
@@ -152,12 +157,18 @@ class _Reader:
 
     def _source(self, annotation: Any) -> list[StreamPart]:
         url = getattr(annotation, "url", None)
-        if not url:
+        if not url or url in self._cited:
             return []
+        self._cited.add(url)
+        return [self._new_source(url, getattr(annotation, "title", None))]
+
+    def _new_source(self, url: str, title: str | None) -> SourceFound:
         number = self._number(-1, len(self._numbers))
-        return [
-            SourceFound(block=number, source_id=f"source_{number}", url=url, title=getattr(annotation, "title", None))
-        ]
+        return SourceFound(block=number, source_id=f"source_{number}", url=url, title=title)
+
+    def _uncited(self) -> list[StreamPart]:
+        """Return the sources that a search found and the answer did not cite: cited, they have titles."""
+        return [self._new_source(url, None) for url in self._found if url not in self._cited]
 
     def _done(self, output: int, item: Any) -> list[StreamPart]:
         match item.type:
@@ -169,8 +180,34 @@ class _Reader:
                 self._called = True
                 number = self._number(output)
                 return [CallEnd(block=number, id=item.call_id, name=item.name, arguments=item.arguments or "{}")]
+            case "web_search_call":
+                return self._search(output, item)
             case _:
                 return []
+
+    def _search(self, output: int, item: Any) -> list[StreamPart]:
+        """Return call and result of a search: the service tells both as one item, which it wants back as it was."""
+        plain: dict[str, Any] = item.model_dump(mode="json", exclude_unset=True)
+        action = dict(plain.get("action") or {})
+        found = [source["url"] for source in action.pop("sources", None) or [] if source.get("url")]
+        self._found |= dict.fromkeys(found)
+        ended = item.status in {"completed", "failed"}
+        call = CallEnd(
+            block=self._number(output),
+            id=item.id,
+            name=WEB_SEARCH,
+            arguments=json.dumps(action, ensure_ascii=False),
+            metadata=self._tag(plain) if ended else None,
+            provider_executed=True,
+        )
+        result = ProviderResult(
+            block=self._number(output, 1),
+            call_id=item.id,
+            name=WEB_SEARCH,
+            output={"status": item.status, "sources": found},
+            is_error=item.status != "completed",
+        )
+        return [call, result]
 
     def _message(self, output: int, item: Any) -> list[StreamPart]:
         phase = getattr(item, "phase", None)

@@ -24,6 +24,7 @@ from generation.prompt_types import (
 )
 from generation.providers.files import IMAGES, PDF, as_text, data_url
 from generation.providers.metadata import own, own_reasoning
+from generation.providers.native import SOURCES, native_tools
 from generation.providers.openai_efforts import effort_of
 from generation.providers.options import with_options
 
@@ -102,21 +103,25 @@ def responses_body(request: ModelRequest) -> dict[str, Any]:
         OptionRefused: An option of the request is none of this transport's.
     """
     result: dict[str, Any] = {"model": request.model, "input": responses_input(request), "store": False}
-    if not _UNREASONING.match(request.model):
-        result["include"] = [ENCRYPTED]
+    include = [] if _UNREASONING.match(request.model) else [ENCRYPTED]
+    include += [SOURCES] if request.native else []
+    if include:
+        result["include"] = include
     if request.system:
         result["instructions"] = "\n\n".join(request.system)
-    if request.tools:
-        result["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.schema,
-                "strict": False,
-            }
-            for tool in request.tools
-        ]
+    tools: list[Item] = [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.schema,
+            "strict": False,
+        }
+        for tool in request.tools
+    ]
+    tools += native_tools(RESPONSES, request.native, unused=request.tool_choice_none)
+    if tools:
+        result["tools"] = tools
         if request.tool_choice_none:
             result["tool_choice"] = "none"
     if request.max_output is not None:
@@ -151,7 +156,9 @@ def _output(part: PromptResult) -> str | list[Item]:
 
 def _answer_items(message: PromptMessage, model: str) -> list[Item]:
     items: list[Item] = []
+    lost = False  # whether reasoning that cannot come back stands right before
     for part in message.parts:
+        alone, lost = lost, False
         match part:
             case PromptText():
                 item: Item = {"type": "message", "role": "assistant", "content": part.text}
@@ -161,17 +168,28 @@ def _answer_items(message: PromptMessage, model: str) -> list[Item]:
                 data = own_reasoning(part, RESPONSES, model)
                 if data is not None and data.get("id") and data.get("encrypted_content"):
                     items.append(data)
+                else:
+                    lost = True
             case PromptCall() if not part.provider_executed:
                 items.append(
                     {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
                 )
             case PromptCall():
-                items.extend(item for item in [own(part.metadata, RESPONSES, model)] if item is not None)
+                _add_provider_call(items, own(part.metadata, RESPONSES, model), alone=alone)
             case _:
                 continue
     while items and items[-1]["type"] == "reasoning":
         items.pop()  # of an answer that was cut while thinking: reasoning must be followed by what it led to
     return items
+
+
+def _add_provider_call(items: list[Item], item: Item | None, *, alone: bool) -> None:
+    """Add what the service ran, with the reasoning that led to it, or neither: it takes back only both."""
+    if item is not None and not alone:
+        items.append(item)
+        return
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()
 
 
 def _input(part: object) -> Item:
@@ -205,6 +223,7 @@ def chat_body(request: ModelRequest, *, limit_name: str) -> dict[str, Any]:
         "messages": chat_messages(request),
         "stream_options": {"include_usage": True},
     }
+    native_tools(CHAT, request.native, unused=request.tool_choice_none)  # it has none, and says so
     if request.tools:
         result["tools"] = [
             {

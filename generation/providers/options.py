@@ -192,18 +192,17 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
         "text_verbosity": Option(
             _one_of("low", "medium", "high"), responses=_at("text", "verbosity"), chat=_at("verbosity")
         ),
+        "temperature": _same(_number(0, 2), "temperature"),
+        "top_p": _same(_number(0, 1), "top_p"),
         "store": _same(_FLAG, "store"),
         "metadata": _same(_LABELS, "metadata"),
         "prompt_cache_key": _same(_TEXT, "prompt_cache_key"),
         "prompt_cache_retention": _same(_TEXT, "prompt_cache_retention"),
         "safety_identifier": _same(_TEXT, "safety_identifier"),
         # Anthropic alone.
-        "top_k": Option(_count(0), anthropic=_at("top_k")),
         "speed": Option(_one_of("standard", "fast"), anthropic=_at("speed")),
         "inference_geo": Option(_TEXT, anthropic=_at("inference_geo")),
         # All, or what two kinds of protocol share.
-        "temperature": Option(_number(0, 2), *[_at("temperature")] * 3),
-        "top_p": Option(_number(0, 1), *[_at("top_p")] * 3),
         "stop_sequences": Option(_TEXTS, anthropic=_at("stop_sequences"), chat=_at("stop")),
         "service_tier": Option(_TEXT, *[_at("service_tier")] * 3),
         "user": Option(_TEXT, _at("metadata", "user_id"), _at("user"), _at("user")),

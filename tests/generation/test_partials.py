@@ -101,6 +101,19 @@ def test_however_a_stream_is_cut_into_chunks_they_give_what_a_live_interruption_
     assert leftover.problem is None
 
 
+def test_what_a_part_has_gained_since_may_lack_in_a_chunk() -> None:
+    """An older worker's chunk: parts without what this release added to them."""
+    stream = [*STREAM[:1], *STREAM[12:15]]
+    (whole,) = chunked(stream)
+    held = json.loads(whole.data)
+    for tag, _, part in held["parts"]:
+        for name in {"u": ("context_tokens",), "p": ("name",)}.get(tag, ()):
+            del part[name]
+    leftover = recover([piece(0, json.dumps(held).encode())], 3, 2)
+    assert leftover.problem is None
+    assert leftover.message == live(stream)
+
+
 def test_calls_keep_what_their_tools_declared_and_half_a_call_is_not_kept() -> None:
     message = recover(chunked(STREAM, 9, 11), 3, 2).message
     assert message is not None

@@ -73,4 +73,11 @@ EVENTS: Final[dict[str, v.Event]] = {
             active_tools=("ask",),
         ),
     ),
+    "retry_scheduled.context_tokens": v.RetryScheduled(
+        attempt=2,
+        delay_us=1_000_000,
+        not_before=T,
+        error=ERROR,
+        report=AttemptReport(step=replace(STEP, context_tokens=77)),
+    ),
 }

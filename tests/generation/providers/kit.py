@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeAlias
 
-from chatfold.testing.servers import AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer, Reply
+from chatfold.testing.servers import AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer, Script
 from events.content import Content, Json
 from events.ids import MessageId, call_key
 from events.messages import Message, Step
@@ -18,6 +18,7 @@ from generation.assemble import Assembler
 from generation.prompt import build_prompt
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText, ToolSpec
 from generation.providers.contract import Provider, StreamPart, UsageSoFar
+from generation.providers.native import ProviderTool
 from generation.providers.registry import ProviderSettings, make_provider
 
 MODEL = "model-one"
@@ -38,7 +39,7 @@ AnyPart: TypeAlias = StreamPart | UsageSoFar
 
 @asynccontextmanager
 async def serving(
-    name: str, replies: Sequence[Reply], *, repeat_call_ids: bool = False
+    name: str, replies: Script, *, repeat_call_ids: bool = False
 ) -> AsyncIterator[tuple[LoopbackServer, Provider]]:
     """Run the server that ``name`` speaks to, and the provider on it."""
     async with SERVERS[name](replies, repeat_call_ids=repeat_call_ids) as server:
@@ -67,6 +68,7 @@ class Conversation:
         self.provider = provider
         self.model = model
         self.effort = effort
+        self.native: tuple[ProviderTool, ...] = ()
         self.items: list[TranscriptMessage] = []
 
     @property
@@ -95,7 +97,12 @@ class Conversation:
         """Return the next request."""
         built = build_prompt(self.state)
         return ModelRequest(
-            model=self.model, system=built.system, messages=built.messages, tools=(WEATHER,), effort=self.effort
+            model=self.model,
+            system=built.system,
+            messages=built.messages,
+            tools=(WEATHER,),
+            effort=self.effort,
+            native=self.native,
         )
 
     async def answer(self, *, stop_after: int | None = None) -> tuple[Part, ...]:

@@ -111,7 +111,7 @@ SEARCH: list[Json] = [
 async def test_a_search_that_the_service_runs_is_kept_and_handed_back() -> None:
     parts = await anthropic_parts(START, *SEARCH, ended("end_turn"), STOP)
     kept = assembled(parts).parts(MessageId("2.0"))
-    assert [type(part) for part in kept] == [ToolCallPart, ToolResultPart, TextPart, SourcePart]
+    assert [type(part) for part in kept] == [ToolCallPart, ToolResultPart, SourcePart, TextPart]
     call, result = kept[0], kept[1]
     assert isinstance(call, ToolCallPart)
     assert (call.runner, call.arguments.text) == ("provider", '{"query":"x"}')
@@ -125,6 +125,7 @@ async def test_a_search_that_the_service_runs_is_kept_and_handed_back() -> None:
     assert [part["type"] for part in sent] == ["server_tool_use", "web_search_tool_result", "text"]
     assert sent[0]["input"] == {"query": "x"}
     assert sent[1]["content"][0]["encrypted_content"] == "e"
+    assert [cited["encrypted_index"] for cited in sent[2]["citations"]] == ["i"]
     chat.model = "another"
     assert [part["type"] for part in wire_messages(chat.request())[1]["content"]] == ["text"]
 

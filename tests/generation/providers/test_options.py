@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, get_args
 
 import msgspec
 import pytest
+from anthropic.resources.messages import AsyncMessages
+from openai.resources.chat.completions import AsyncCompletions
+from openai.resources.responses import AsyncResponses
 
 from chatfold.testing.servers import Answer
 from events.content import Json
@@ -38,7 +42,6 @@ VALUES: dict[str, Json] = {
     "prompt_cache_key": "k",
     "prompt_cache_retention": "24h",
     "safety_identifier": "s",
-    "top_k": 5,
     "speed": "standard",
     "inference_geo": "us",
     "temperature": 0.5,
@@ -55,10 +58,12 @@ TAKEN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("include", "instructions", "max_tool_calls", "reasoning_summary", "strict_json_schema"), (R,)),
     **dict.fromkeys(("logit_bias", "max_completion_tokens", "prediction", "structured_outputs"), (C,)),
     **dict.fromkeys(("log_probs", "top_log_probs", "text_verbosity", "store", "metadata"), (R, C)),
-    **dict.fromkeys(("prompt_cache_key", "safety_identifier", "prompt_cache_retention"), (R, C)),
-    **dict.fromkeys(("parallel_tool_calls", "user", "service_tier", "temperature", "top_p"), (A, R, C)),
+    **dict.fromkeys(
+        ("prompt_cache_key", "safety_identifier", "prompt_cache_retention", "temperature", "top_p"), (R, C)
+    ),
+    **dict.fromkeys(("parallel_tool_calls", "user", "service_tier"), (A, R, C)),
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "seed"), (C,)),
-    **dict.fromkeys(("top_k", "speed", "inference_geo"), (A,)),
+    **dict.fromkeys(("speed", "inference_geo"), (A,)),
     "truncation": (R,),
     "stop_sequences": (A, C),
 }
@@ -131,9 +136,7 @@ def test_an_option_is_written_where_it_is_taken_and_refused_elsewhere(name: str,
 @pytest.mark.anyio
 @pytest.mark.parametrize("transport", NAMES)
 async def test_the_services_take_what_is_written(transport: str) -> None:
-    # Of Anthropic: parameters of sampling are those of an older version than the SDK's.
-    left_out = {"temperature", "top_p", "top_k"} if transport == A else {"store"}
-    options = {name: VALUES[name] for name, by in TAKEN.items() if transport in by and name not in left_out}
+    options = {name: VALUES[name] for name, by in TAKEN.items() if transport in by}
     asked = msgspec.structs.replace(request("hi", tools=(WEATHER,)), options=options)
     async with serving(transport, [Answer("x")]) as (server, provider):
         await collect(provider, asked)
@@ -152,8 +155,8 @@ async def test_the_services_take_what_is_written(transport: str) -> None:
         (C, "seed", 1.5, "whole number"),
         (R, "max_tool_calls", 0, "at least 1"),
         (C, "top_log_probs", 21, "from 0 to 20"),
-        (A, "temperature", 3, "a number from 0 to 2"),
-        (A, "temperature", True, "a number from 0 to 2"),
+        (R, "temperature", 3, "a number from 0 to 2"),
+        (C, "temperature", True, "a number from 0 to 2"),
         (R, "reasoning_summary", "long", "one of none, auto, concise, detailed"),
         (R, "include", "file_search_call.results", "a list of texts"),
         (R, "include", [], "a list of texts"),
@@ -172,7 +175,7 @@ def test_a_value_that_does_not_fit_is_refused(transport: str, name: str, value: 
 def test_refusals_say_what_to_do() -> None:
     for options, extra, said in (
         ({"logit_bias": {}}, {}, "openai takes no such option; openai-chat does"),
-        ({"top_k": 1}, {}, "openai takes no such option; anthropic does"),
+        ({"speed": "fast"}, {}, "openai takes no such option; anthropic does"),
         ({"top_logprobs": 1}, {}, "there is no such option; did you mean 'top_log_probs'?"),
         ({"zzz": 1}, {}, "there is no such option; What has no option can be sent as extra"),
         ({}, {"input": []}, "is not for extra: the conversation is the chat's own"),
@@ -201,6 +204,17 @@ def test_the_engine_says_nothing_that_is_not_reserved_or_an_option(transport: st
     asked = made(transport, {}) | made(transport, {})
     known = {*RESERVED[transport], *OPTIONS, "thinking", "output_config", "reasoning", "reasoning_effort"}
     assert set(asked) <= known
+
+
+CREATE: dict[str, Any] = {A: AsyncMessages.create, R: AsyncResponses.create, C: AsyncCompletions.create}
+
+
+@pytest.mark.parametrize("transport", NAMES)
+def test_what_is_written_is_what_the_sdk_knows(transport: str) -> None:
+    known = set(inspect.signature(CREATE[transport]).parameters)
+    for name, by in TAKEN.items():
+        if transport in by:
+            assert set(made(transport, {name: VALUES[name]})) <= known
 
 
 def test_what_is_extra_joins_what_stands_there() -> None:
