@@ -197,7 +197,7 @@ def prompt_problems(log: Iterable[Recorded]) -> list[str]:
 def _data(part: object, provider: str, model: str) -> Mapping[str, Any]:
     """Return what a provider attached to a part; nothing where it is not there, or not any more."""
     metadata = getattr(part, "metadata", None)
-    if not isinstance(part, ReasoningPart | ToolCallPart | ToolResultPart) or metadata is None:
+    if not isinstance(metadata, Content):
         return {}
     try:
         return own(metadata.value, provider, model) or {}
