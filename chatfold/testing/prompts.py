@@ -22,7 +22,7 @@ from chatfold.testing.servers.server import LoopbackServer
 from events.content import Content
 from events.envelope import Recorded
 from events.errors import ContentUnavailable
-from events.parts import ReasoningPart, ToolCallPart, ToolResultPart
+from events.parts import ReasoningPart
 from events.replay import replay
 from events.state import ChatState
 from events.transcript import Messages
