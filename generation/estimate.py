@@ -12,7 +12,7 @@ from events.content import Content
 from events.draft import after_boundary
 from events.ids import MessageId
 from events.messages import Message, Usage
-from events.parts import FilePart, ReasoningPart, SourcePart, TextPart, ToolCallPart
+from events.parts import FilePart, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.transcript import Messages
 
 BYTES_PER_TOKEN: Final = 3
@@ -42,8 +42,10 @@ def _part_size(part: object) -> int:
             return text.size
         case ToolCallPart(name=name, arguments=arguments):
             return len(name) + arguments.size
+        case ToolResultPart(output=output, media=media):
+            return (output.size if output is not None else 0) + sum(map(_part_size, media))
         case _:
-            contents = (getattr(part, name, None) for name in ("name", "path", "text", "output"))
+            contents = (getattr(part, name, None) for name in ("name", "path", "text"))
             return sum(content.size for content in contents if isinstance(content, Content))
 
 

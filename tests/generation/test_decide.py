@@ -334,7 +334,7 @@ def test_the_status_of_a_compaction(name: str) -> None:
     assert decide_generation_action(state(indexes), POLICY).record.rule == rule
 
 
-# Limit, threshold in per cent, tokens of the newest prompt; whether their share of the limit is not below the threshold.
+# Limit, threshold in per cent, tokens of the newest prompt; whether these reach the threshold.
 SHARES = (
     (1000, 70, 699, False),
     (1000, 70, 700, True),
