@@ -45,6 +45,20 @@ def test_the_total_of_a_call_is_all_that_it_took() -> None:
     assert total(Usage(input=1, output=20, cache_read=300, cache_write=4000, reasoning=7)) == 4321
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (Usage(input=1, output=20, cache_read=300, cache_write=4000), 4301),
+        (Usage(cache_read=300, output=20), 300),
+        (Usage(input=5), 5),
+        (Usage(output=20), 20),
+        (Usage(), 0),
+    ],
+)
+def test_the_tokens_of_a_context_are_those_of_the_prompt_or_all_there_are(usage: Usage, tokens: int) -> None:
+    assert usage.context == tokens
+
+
 def measured(context: int, output: int, *parts: str) -> Message:
     step = Step(provider="anthropic", model="m", usage=Usage(input=context, output=output))
     return assistant(*(parts or ("said",)), step=step)
