@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         LiveReasoning,
         LiveResult,
         LiveSource,
+        LiveSummary,
         LiveText,
     )
     from generation.providers.contract import Provider
@@ -197,6 +198,7 @@ __all__ = [
     "LiveCall",
     "LiveResult",
     "LiveSource",
+    "LiveSummary",
     "LivePart",
     # What a chat holds
     "ChatState",
@@ -321,6 +323,7 @@ _HOMES: Final = {
     "LiveCall": "generation.parts",
     "LiveResult": "generation.parts",
     "LiveSource": "generation.parts",
+    "LiveSummary": "generation.parts",
     "LivePart": "generation.parts",
     "ChatState": "events.state",
     "Content": "events.content",

@@ -34,6 +34,7 @@ from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
 from events.records import ApprovalAnswer, BudgetAnswer
+from generation.estimate import uncompacted_tokens
 from store.append import PlanRun
 
 BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
@@ -273,8 +274,25 @@ class ChatCommands(ChatKeeping):
         return await self._command(chat, c.Compact(hint=checked_hint(hint)), command_id)
 
     async def uncompact(self, chat: str, *, command_id: str | None = None) -> Receipt:
-        """Take the newest compaction back."""
-        return await self._command(chat, c.Uncompact(), command_id, transcript=True)
+        """Take the newest compaction back: the model reads again what the summary stood for.
+
+        Raises:
+            TransitionNotAllowed: The newest boundary is no compaction, a turn is under way, or the conversation would
+                not fit into the context of the chat's model any more.
+        """
+        return await self._commands(
+            chat, lambda run: (self._uncompact(run),), command_id, ("uncompact",), transcript=True
+        )
+
+    def _uncompact(self, run: PlanRun) -> c.Uncompact:
+        control = run.state.control
+        held = self.runtime.policy_for(control, run.level)
+        transcript = run.state.need_transcript("uncompact")
+        policy = held.policy if held is not None else transcript.policies.get(control.policy)
+        limit = policy.model.context_limit if policy is not None and policy.model is not None else None
+        boundary = control.indexes.boundary
+        estimated = uncompacted_tokens(transcript.messages, boundary) if boundary is not None else 0
+        return c.Uncompact(limit_tokens=limit or None, estimated_tokens=estimated)
 
     async def clear(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """Let the model start over, without a summary; the user still sees all.

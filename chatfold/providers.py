@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from generation.agents import Agent
+from generation.errors import InvalidBaseUrl, MissingExtra, UnknownModel
 from generation.providers.contract import Provider
 from generation.providers.registry import ProviderSettings, make_provider, provider_names
+from store.log import get_logger
+
+_log: Final = get_logger(__name__)
 
 
 class ProviderPool:
@@ -45,6 +50,9 @@ class ProviderPool:
     def load(self, agents: Iterable[Agent]) -> None:
         """Make the providers that agents name, so that SDKs are imported now and not at the first call.
 
+        The provider of a compaction model may be missing: no chat may ever need it, and one that does goes on with the
+        chat's own model.
+
         Raises:
             UnknownModel: An agent names a provider that does not exist.
             MissingExtra: The SDK of one is not installed.
@@ -54,9 +62,13 @@ class ProviderPool:
             for config in agent.configured:
                 if (given := self._given.get(config.provider)) is not None:
                     agent.check_model(config, given.name)  # of one of another name: what it speaks is known only now
-            for model in (agent.find_model(), agent.compaction):
-                if model is not None:
-                    self.get(model.provider)
+            if (own := agent.find_model()) is not None:
+                self.get(own.provider)
+            if agent.compaction is not None:
+                try:
+                    self.get(agent.compaction.provider)
+                except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
+                    _log.warning("compaction_model_unusable", agent=agent.name, error=str(error))
 
     async def close(self) -> None:
         """Close the providers made here."""

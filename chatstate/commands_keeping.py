@@ -104,6 +104,12 @@ class Adopt(Command, frozen=True, kw_only=True):
 
 
 class Uncompact(Command, frozen=True, kw_only=True):
-    """Take the newest compaction boundary back. Needs the transcript."""
+    """Take the newest compaction boundary back. Needs the transcript.
+
+    ``limit_tokens`` is the context limit of the chat's model, None where it is not known, and ``estimated_tokens`` what
+    the next prompt will take of it.
+    """
 
     trigger = "uncompact"
+    limit_tokens: int | None = None
+    estimated_tokens: int = 0

@@ -168,7 +168,7 @@ class Draft:
         if position is None:
             return
         old = self.control.indexes
-        self.messages = Messages([*self.messages.before(position), *_after_boundary(self.messages, position)])
+        self.messages = Messages([*self.messages.before(position), *after_boundary(self.messages, position)])
         self.control.indexes = index(self.messages)
         self.control.indexes.steps = old.steps
         self.control.indexes.stop_after = old.stop_after
@@ -276,7 +276,8 @@ def erase_value(value: Any) -> Any:
     return erased(value)
 
 
-def _after_boundary(messages: Messages, position: int) -> list[TranscriptMessage]:
+def after_boundary(messages: Messages, position: int) -> list[TranscriptMessage]:
+    """Return what follows the boundary that begins at ``position``, without the messages re-inserted by it."""
     # A boundary is its marked messages and the user messages for the model alone that directly follow: in a fork they
     # share their version with other messages.
     at = position

@@ -277,6 +277,7 @@ def classify(facts: ErrorFacts, now_us: int) -> ClassifiedError:
         status_code=status,
         retry_after_us=retry_after_us(facts.headers, now_us),
         chain_broken=verdict.chain == "broken",
+        too_large=facts.code == "context_length_exceeded",
     )
 
 
@@ -347,8 +348,13 @@ def _date_wait(text: str, now_us: int) -> int | None:
 
 
 def context_too_large(error: ClassifiedError) -> bool:
-    """Whether a failed call was refused because its prompt was too large for the model."""
-    if error.status_code == 413:
+    """Whether a failed call was refused because its prompt was too large for the model.
+
+    The service says so by its code, by 413, or in the words of a 400. No other status counts, whatever its words.
+    """
+    if error.status_code not in (None, 400, 413):
+        return False
+    if error.too_large or error.status_code == 413:
         return True
     words = f"{error.message} {error.detail or ''}".lower()
     return error.status_code == 400 and _has(words, "context window", "context length", "context_length", "too long")

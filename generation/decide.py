@@ -120,21 +120,27 @@ def _context_missing(control: Control, policy: Policy) -> Facts | None:
 
 
 def _still_over(control: Control, policy: Policy) -> Facts | None:
-    if control.indexes.boundary is None:
+    indexes = control.indexes
+    if indexes.boundary is None:
         return None
     threshold = compaction_threshold(policy)
-    first = control.indexes.first_context_tokens
-    if threshold is None or first < threshold:
+    first = indexes.first_context_tokens
+    if not _reaches(indexes.context_tokens, threshold) or not _reaches(first, threshold):
         return None
-    return {"first_context_tokens": first, "threshold": threshold}
+    return {"context_tokens": indexes.context_tokens, "first_context_tokens": first, "threshold": threshold}
 
 
 def _over(control: Control, policy: Policy) -> Facts | None:
     threshold = compaction_threshold(policy)
     tokens = control.indexes.context_tokens
-    if threshold is None or tokens < threshold or not control.indexes.visible_after:
+    if not _reaches(tokens, threshold) or not control.indexes.visible_after:
         return None
     return {"context_tokens": tokens, "threshold": threshold}
+
+
+def _reaches(tokens: int, threshold: int | None) -> bool:
+    """Whether a usage calls for a compaction; one of 0 says that nothing was measured, and never does."""
+    return threshold is not None and 0 < tokens >= threshold
 
 
 def _always(control: Control, _: Policy) -> Facts | None:
@@ -160,7 +166,12 @@ RULES: Final = (
     Rule(
         "D8", "persist_context", "the agent's context source is not recorded, or at another revision", _context_missing
     ),
-    Rule("D9", "fail(over_limit)", "usage is over the threshold with nothing but the boundary before it", _still_over),
+    Rule(
+        "D9",
+        "fail(over_limit)",
+        "usage is over the threshold, and was so in the first answer after the boundary",
+        _still_over,
+    ),
     Rule("D10", "compact(automatic)", "usage is over the threshold and something follows the boundary", _over),
     Rule("D11", "generate", "otherwise", _always),
 )
@@ -192,15 +203,22 @@ def compaction_threshold(policy: Policy) -> int | None:
 
     The stricter limit of chat and compaction model counts.
     """
-    limits = [_threshold(model) for model in (policy.model, policy.compaction_model) if model is not None]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
+    strict = strictest(policy)
+    return None if strict is None else _threshold(strict)
+
+
+def strictest(policy: Policy) -> ModelPolicy | None:
+    """Return that of chat and compaction model which calls for a compaction first; None where neither ever does."""
+    models = (model for model in (policy.model, policy.compaction_model) if model is not None)
+    known = [(threshold, model) for model in models if (threshold := _threshold(model)) is not None]
+    return min(known, key=lambda each: each[0])[1] if known else None
 
 
 def _threshold(model: ModelPolicy) -> int | None:
     if model.context_limit is None or model.context_limit <= 0 or model.compaction_threshold >= 100:
         return None
-    return model.context_limit * model.compaction_threshold // 100
+    # The least count of tokens whose share of the limit is not below the threshold.
+    return -(-model.context_limit * model.compaction_threshold // 100)
 
 
 def _run_tools(control: Control, record: Decision) -> RunTools:

@@ -54,7 +54,7 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
 }
 """Message and fixed detail (which hides ids) of failures that are told apart within their kind."""
 
-StreamFault: TypeAlias = Literal["not_begun", "silent", "no_output", "no_summary"]
+StreamFault: TypeAlias = Literal["not_begun", "silent", "no_output", "no_summary", "summary_truncated"]
 """What is wrong with a stream that reported no failure of its own."""
 
 _STREAM: Final[dict[StreamFault, str]] = {
@@ -62,6 +62,8 @@ _STREAM: Final[dict[StreamFault, str]] = {
     "silent": "{name} sent no data in time.",
     "no_output": "{name} gave no output.",
     "no_summary": "{name} gave an empty summary.",
+    "summary_truncated": "{name} was truncated at the output cap before its summary began. Raise the most tokens of an "
+    "answer of the model that writes summaries, or clear the conversation.",
 }
 
 _RETRY: Final = {

@@ -75,7 +75,7 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
 
     ``retry_after_us`` is what the provider asked to wait, in microseconds. ``chain_broken``: it no longer has what the
-    request builds on.
+    request builds on. ``too_large``: it said by a code of its own that the prompt is over the model's context.
     """
 
     kind: ErrorKind
@@ -86,6 +86,7 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     status_code: int | None = None
     retry_after_us: int | None = None
     chain_broken: bool = False
+    too_large: bool = False
 
 
 class ProviderError(GenerationError):

@@ -13,6 +13,7 @@ from generation.parts import (
     LiveReasoning,
     LiveResult,
     LiveSource,
+    LiveSummary,
     LiveText,
 )
 from generation.providers.contract import (
@@ -53,3 +54,8 @@ def live_parts(part: StreamPart) -> tuple[LivePart, ...]:
             return (LiveSource(block=block, source_id=source_id, url=url, title=title),)
         case _:
             return ()
+
+
+def summary_parts(part: StreamPart) -> tuple[LivePart, ...]:
+    """Return what to show of a part of a summary: its text alone."""
+    return (LiveSummary(block=part.block, text=part.text),) if isinstance(part, TextDelta) else ()

@@ -100,6 +100,13 @@ class LiveResult(_LivePart, frozen=True, kw_only=True, tag="result"):
     attachments: tuple[LiveFile, ...] = ()
 
 
+class LiveSummary(_LivePart, frozen=True, kw_only=True, tag="summary"):
+    """More text of the summary that a compaction is writing, by its block. It is no answer: it enters no transcript."""
+
+    block: int
+    text: str
+
+
 class LiveSource(_LivePart, frozen=True, kw_only=True, tag="source"):
     """A source that the answer cites."""
 
@@ -109,7 +116,7 @@ class LiveSource(_LivePart, frozen=True, kw_only=True, tag="source"):
     title: str | None = None
 
 
-LivePart: TypeAlias = LiveText | LiveReasoning | LiveCallDelta | LiveCall | LiveResult | LiveSource
+LivePart: TypeAlias = LiveText | LiveReasoning | LiveCallDelta | LiveCall | LiveResult | LiveSummary | LiveSource
 
 
 class EpisodeKey(NamedTuple):

@@ -37,6 +37,18 @@ def summary_instruction(hint: str | None = None) -> str:
     return _SUMMARY if hint is None or not hint.strip() else f"{_SUMMARY}\n\nThe user adds: {hint.strip()}"
 
 
+_SUMMARISED: Final = """\
+The conversation before this point was summarised to save room; the summary below stands for it. It was written by a
+model, not by the user. Go on from it, and do what the user says after it.
+
+"""
+
+
+def summarised(summary: str) -> str:
+    """Return a summary as prompts have it: after words that say what it is."""
+    return _SUMMARISED + summary
+
+
 def unavailable_file(media_type: str) -> str:
     """Return what stands for a file whose bytes are gone."""
     return f"[A file of type {media_type} stood here; it is no longer available. Ask for it again if it is needed.]"

@@ -80,10 +80,13 @@ def adopt(ctx: Context, _command: c.Adopt) -> v.ChatAdopted:
     return v.ChatAdopted(epoch=ctx.control.epoch + 1)
 
 
-def uncompact(ctx: Context, _command: c.Uncompact) -> v.CompactionUndone:
-    """Take the newest compaction boundary back."""
+def uncompact(ctx: Context, command: c.Uncompact) -> v.CompactionUndone:
+    """Take the newest compaction boundary back, as long as the model's context can hold what it compressed."""
     ctx.state.need_transcript(ctx.trigger)
     indexes = ctx.control.indexes
     if indexes.boundary is None or indexes.boundary_kind != "chat_summarized":
         ctx.not_allowed("the newest boundary is not a compaction")
+    limit, estimated = command.limit_tokens, command.estimated_tokens
+    if limit is not None and estimated >= limit:
+        ctx.not_allowed(f"the conversation would take about {estimated} tokens, and the model's context holds {limit}")
     return v.CompactionUndone(boundary=indexes.boundary)

@@ -126,7 +126,8 @@ def clear(ctx: Context, command: c.Clear) -> v.ContextCleared:
     if not ctx.control.indexes.visible_after:
         ctx.refuse(NothingToClear, "nothing that the model reads follows the newest boundary")
     given = ctx.answers()
-    trio = boundary("chat_cleared", message_id(ctx.version, len(given) + 1), command.sentinel, Content("{}"))
+    marker = message_id(ctx.version, len(given) + 1)
+    trio = boundary("chat_cleared", marker, command.sentinel, Content({"source": "manual"}))
     return v.ContextCleared(answers=given, added=trio)
 
 

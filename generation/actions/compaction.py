@@ -1,4 +1,8 @@
-"""The compact effect: ask a model for a summary of what stands before the unanswered user messages."""
+"""The compact effect: ask a model for a summary of what stands before the unanswered user messages.
+
+Which model is asked, how often, and with which tools is decided here; what a summary must be and what is recorded of it
+in ``generation.summary``.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +10,103 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from chatstate.handlers.worker import trailing_users
-from events.content import Content
+from events.content import Content, Json
 from events.ids import MessageId
-from events.parts import TextPart
+from events.records import ModelPolicy
 from events.state import ChatState
 from generation.actions.attempt import Attempt
-from generation.actions.request import make_request
+from generation.actions.request import Tools, make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
-from generation.decide import compaction_threshold
-from generation.error_texts import stream_message
-from generation.errors import ClassifiedError, ProviderError
-from generation.outcomes import Stopped, Summarised
+from generation.classify import context_too_large
+from generation.errors import InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
+from generation.live import summary_parts
+from generation.outcomes import Failed, Stopped, Summarised
+from generation.parts import LiveResult
 from generation.plans import Outcome
 from generation.prompt import build_prompt
-from generation.prompt_texts import summary_instruction
+from generation.prompt_texts import summarised, summary_instruction
+from generation.summary import details_of, output_cap, summary_of, to_summarise
+from store.log import get_logger
+
+_log: Final = get_logger(__name__)
+
+_NOT_USABLE: Final = frozenset({"missing_key", "provider_disabled"})
+"""Kinds of failures by which a model shows, before it was asked anything, that it cannot be used here."""
 
 
 async def compact(attempt: Attempt) -> Outcome:
-    """Call the compaction model (or the chat's) once.
+    """Have the compaction model (or the chat's) write a summary.
+
+    A compaction model that cannot be used here is passed by for the chat's own; one that fails when it is used is not.
 
     Returns:
         The summary; on a failure the classified error; on an interruption only what the call cost.
     """
-    model = attempt.policy.compaction_model or attempt.model()
-    hint = attempt.state.need_transcript("compact").hint
+    own = attempt.model()
+    model = attempt.policy.compaction_model or own
+    if model is own:
+        outcome = await _ask(attempt, own)
+    elif (why := _unresolved(attempt, model)) is not None:
+        outcome = await _instead(attempt, own, why)
+    else:
+        outcome = await _ask(attempt, model)
+        if isinstance(outcome, Failed) and outcome.error.kind in _NOT_USABLE:
+            outcome = await _instead(attempt, own, outcome.error.kind)
+    if isinstance(outcome, Failed):
+        _show_failure(attempt, outcome)
+    return outcome
+
+
+def _unresolved(attempt: Attempt, model: ModelPolicy) -> str | None:
+    """Return why there is no provider for a model; None where there is one."""
+    try:
+        attempt.runtime.provider(model.provider)
+    except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
+        return str(error)
+    return None
+
+
+async def _instead(attempt: Attempt, own: ModelPolicy, why: str) -> Outcome:
+    _log.warning("compaction_model_unusable", chat=attempt.chat, agent=attempt.agent.name, error=why)
+    return await _ask(attempt, own)
+
+
+async def _ask(attempt: Attempt, model: ModelPolicy) -> Outcome:
+    """Ask a model, and once more without tools where they made the request too large."""
+    own = attempt.model()
+    # Tools are only worth their room where they stand in what the model has cached of the chat.
+    same = (model.provider, model.name) == (own.provider, own.name)
+    call = _call(attempt, model, "unused" if same else "none")
+    outcome = await call.concluded()
+    too_large = isinstance(outcome, Failed) and context_too_large(outcome.error)
+    if too_large and call.request.tools and not attempt.scope.over:
+        outcome = await _call(attempt, model, "none").concluded()
+    return outcome
+
+
+def _call(attempt: Attempt, model: ModelPolicy, tools: Tools) -> ModelCall:
+    transcript = attempt.state.need_transcript("compact")
+    history = to_summarise(transcript.messages)
+    hint = transcript.hint
     instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
-    prompt = build_prompt(_answered(attempt.state), instruction=instruction)
-    request, digests = make_request(attempt, model, prompt, tool_choice_none=True)
-    return await prepare(attempt, _CONCLUSIONS, model, request, digests).concluded()
+    state = ChatState(control=attempt.state.control, transcript=replace(transcript, messages=history))
+    request, digests = make_request(
+        attempt,
+        model,
+        build_prompt(state, instruction=instruction),
+        tools=tools,
+        max_output=output_cap(model, history, instruction),
+    )
+    return prepare(attempt, _CONCLUSIONS, model, request, digests)
+
+
+def _show_failure(attempt: Attempt, outcome: Failed) -> None:
+    """Show those who watch what became of the summary, as the result that it would have had."""
+    source = "manual" if attempt.state.control.compaction == "requested" else "automatic"
+    output: Json = {"source": source, "error": outcome.error.message}
+    part = LiveResult(name="chat_summarized", output=output, is_error=True)
+    attempt.runtime.parts.add(attempt.episode, part)
 
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
@@ -48,47 +119,21 @@ def _cancelled(call: ModelCall) -> Outcome | None:
     return Stopped(report=call.report()) if call.attempt.scope.cause in told else None
 
 
-def _answered(state: ChatState) -> ChatState:
-    """Return the chat without its trailing unanswered user messages: they are kept verbatim, not summarised."""
-    transcript = state.need_transcript("compact")
-    trailing = trailing_users(transcript.messages)
-    position = transcript.messages.find(trailing[0].id) if trailing else None
-    if position is None:
-        return state
-    return ChatState(
-        control=state.control, transcript=replace(transcript, messages=transcript.messages.before(position))
-    )
-
-
 def _summary(call: ModelCall) -> Summarised:
-    attempt = call.attempt
-    control, policy = attempt.state.control, attempt.policy
-    parts = call.assembler.parts(MessageId("0.0"))
-    text = " ".join(part.text.text.strip() for part in parts if isinstance(part, TextPart)).strip()
-    if not text:
-        raise ProviderError(
-            ClassifiedError(
-                kind="generic",
-                message=stream_message("no_summary", call.model.provider),
-                provider=call.model.provider,
-                retryable=True,
-            )
-        )
-    manual = control.compaction == "requested"
-    details: dict[str, str | int | None] = {
-        "source": "manual" if manual else "automatic",
-        "summary": text,
-        "context_tokens": control.indexes.context_tokens,
-        "context_limit_tokens": policy.model.context_limit if policy.model is not None else None,
-        "threshold_tokens": compaction_threshold(policy),
-    }
+    attempt, request = call.attempt, call.request
+    reason = call.assembler.finish.reason if call.assembler.finish is not None else "unknown"
+    text = summary_of(call.assembler.parts(MessageId("0.0")), reason, call.model.provider)
+    shown = summarised(text)
+    declared = attempt.runtime.declared(attempt.agent)
+    fixed = (*request.system, *(f"{tool.name}{tool.description}{tool.schema}" for tool in declared.tools))
+    control = attempt.state.control
     return Summarised(
-        manual=manual,
-        summary=Content(text),
-        details=Content(dict(details)),
+        manual=control.compaction == "requested",
+        summary=Content(shown),
+        details=Content(details_of(attempt.state, attempt.policy, text, shown=shown, fixed=fixed)),
         context_tokens=control.indexes.context_tokens,
         report=call.report(),
     )
 
 
-_CONCLUSIONS: Final = Conclusions(answered=_summary, failed=_failed, cancelled=_cancelled)
+_CONCLUSIONS: Final = Conclusions(answered=_summary, failed=_failed, cancelled=_cancelled, shown=summary_parts)

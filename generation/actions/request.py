@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from events.records import ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
 from generation.digests import digest_request
 from generation.prompt import BuiltPrompt
 from generation.prompt_types import ModelRequest
+
+Tools: TypeAlias = Literal["offered", "unused", "none"]
+"""Whether a request offers the agent's tools, declares them to be left alone, or has none."""
 
 
 def make_request(
@@ -15,7 +20,8 @@ def make_request(
     prompt: BuiltPrompt,
     *,
     system: tuple[tuple[str, ...], str] | None = None,
-    tool_choice_none: bool = False,
+    tools: Tools = "offered",
+    max_output: int | None = None,
 ) -> tuple[ModelRequest, RequestDigests]:
     """Return the request to ``model``, and the digests of its sections.
 
@@ -24,8 +30,9 @@ def make_request(
         model: The model that is asked.
         prompt: What it is asked.
         system: The agent's system texts and the prompt's, and the digest of all, where they are known.
-        tool_choice_none: Whether the tools stand there unused. They are declared all the same, in the same order: the
-            provider's cached prefix stays valid.
+        tools: Whether the agent's tools are offered; or stand there unused, in the same order, so that the provider's
+            cached prefix stays valid; or are left out.
+        max_output: The most tokens of the answer where it is less than the model's configuration says.
 
     Raises:
         ProviderError: The model is not configured here any more.
@@ -44,9 +51,9 @@ def make_request(
         model=model.name,
         system=texts,
         messages=prompt.messages,
-        tools=own.tools,
-        tool_choice_none=tool_choice_none,
-        max_output=model.max_output,
+        tools=() if tools == "none" else own.tools,
+        tool_choice_none=tools != "offered",
+        max_output=model.max_output if max_output is None else max_output,
         effort=model.effort,
         options=dict(config.options),
         extra=dict(config.extra),
@@ -55,7 +62,7 @@ def make_request(
     digests = digest_request(
         request,
         system=system_digest,
-        tools=own.tools_digest,
+        tools=None if tools == "none" else own.tools_digest,
         messages=prompt.digest,
         options=attempt.runtime.options_digest(request),
     )

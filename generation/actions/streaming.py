@@ -38,11 +38,13 @@ class Conclusions:
         answered: Gives the outcome of a whole answer; it may raise a ProviderError.
         failed: That of a failure.
         cancelled: That of a cancellation, by the scope's cause; None where nothing may be written.
+        shown: What those who watch are shown of a part that the assembler has cleaned.
     """
 
     answered: Callable[[ModelCall], Outcome]
     failed: Callable[[ModelCall, ProviderError], Outcome]
     cancelled: Callable[[ModelCall], Outcome | None]
+    shown: Callable[[StreamPart], tuple[LivePart, ...]] = live_parts
 
 
 @dataclass(slots=True)
@@ -193,8 +195,7 @@ class ModelCall:
             raise asyncio.CancelledError
         at = runtime.now()
         for shown in self.assembler.add(part, at):
-            if self.attempt.running.kind == "generate":  # a summary is no answer: nobody watches it being written
-                self._show(runtime.parts, live_parts(shown))
+            self._show(runtime.parts, self.comes_to.shown(shown))
         if self.source is not None:
             self.source.add(part, at)
 

@@ -9,7 +9,7 @@ from chatstate.classify import X
 from chatstate.errors import ChatNotFound, NothingToClear, NothingToCompact, TransitionNotAllowed
 from events.content import Content
 from events.messages import Message
-from events.parts import ToolResultPart
+from events.parts import TextPart, ToolResultPart
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat
 from tests.chatstate.reach import answered, called, compacted, compacting, generating, give_up, reach, running_tools
@@ -137,6 +137,11 @@ def test_clear_writes_a_boundary_at_once_and_inserts_nothing_again() -> None:
     chat.do(c.Clear())
     assert [m.boundary for m in chat.messages[-3:]] == ["chat_cleared"] * 3
     assert chat.control.indexes.visible_after == 0
+    summary, _, result = (message.parts[0] for message in chat.messages[-3:])
+    assert isinstance(summary, TextPart)
+    assert summary.text == c.Clear().sentinel, "no model was asked"
+    assert isinstance(result, ToolResultPart)
+    assert result.output == Content({"source": "manual"})
 
 
 def test_clear_is_refused_when_nothing_that_the_model_reads_follows_the_newest_boundary() -> None:

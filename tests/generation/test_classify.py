@@ -225,13 +225,23 @@ def test_retry_after(headers: dict[str, str], wait: int | None) -> None:
     ("status", "text", "large"),
     [
         (413, "x", True),
-        (400, "prompt is too long", True),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", True),
         (400, "exceeds the context window", True),
+        (400, "This model's maximum context length is 8192 tokens.", True),
         (400, "context_length_exceeded", True),
         (400, "x", False),
+        (401, "context length", False),
         (429, "context window", False),
+        (500, "context length", False),
         (503, "too long", False),
+        (None, "too long", False),
     ],
 )
-def test_a_prompt_that_is_too_large(status: int, text: str, large: bool) -> None:
+def test_a_prompt_that_is_too_large(status: int | None, text: str, large: bool) -> None:
     assert context_too_large(verdict(status=status, body={"message": text})) is large
+
+
+@pytest.mark.parametrize(("status", "large"), [(400, True), (None, True), (429, False), (503, False)])
+def test_a_service_says_by_a_code_of_its_own_that_a_prompt_is_too_large(status: int | None, large: bool) -> None:
+    assert context_too_large(verdict("No.", status=status, code="context_length_exceeded")) is large
+    assert not context_too_large(verdict("No.", status=status, code="string_above_max_length"))

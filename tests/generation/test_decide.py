@@ -204,7 +204,7 @@ ROWS = {
         "D9",
         "fail(over_limit)",
         state(OVER),
-        {"first_context_tokens": 800, "threshold": 700},
+        {"context_tokens": 800, "first_context_tokens": 800, "threshold": 700},
         Fail,
         rest={"kind": "config"},
     ),
@@ -247,6 +247,7 @@ BETWEEN = {
     "a budget that was raised": state(usage=TOKENS, budget=Budget(tokens=101)),
     "below the threshold": state({"context_tokens": 699, "boundary": "1.0", "first_context_tokens": 699}),
     "nothing after the boundary": state({"context_tokens": 800, "visible_after": 0}),
+    "the first answer was over, the newest is not": state({**OVER, "context_tokens": 699}),
 }
 
 
@@ -307,6 +308,59 @@ def test_the_stricter_threshold_counts() -> None:
     assert compaction_threshold(replace(POLICY, model=never)) is None
     assert compaction_threshold(replace(POLICY, model=replace(MODEL, context_limit=None))) is None
     assert compaction_threshold(replace(POLICY, model=never, compaction_model=small)) == 250
+
+
+# Of section 1.4: is the trigger met, what is history, what follows.
+STATUSES: dict[str, tuple[dict[str, Any], str]] = {
+    "met, no boundary: needed": ({"context_tokens": 700}, "D10"),
+    "met, the first answer after the boundary is over: still over the limit": (OVER, "D9"),
+    "met, something follows the boundary: needed": (
+        {"context_tokens": 700, "first_context_tokens": 699, "boundary": "1.0"},
+        "D10",
+    ),
+    "met, nothing new after the boundary: generate": (
+        {"context_tokens": 700, "first_context_tokens": 0, "boundary": "1.0", "visible_after": 0},
+        "D11",
+    ),
+    "not met, a boundary and nothing after it: generate": ({"boundary": "1.0", "visible_after": 0}, "D11"),
+    "not met, no boundary: generate": ({"context_tokens": 699}, "D11"),
+    "not met, an answer that was over stands after the boundary: generate": ({**OVER, "context_tokens": 699}, "D11"),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_the_status_of_a_compaction(name: str) -> None:
+    indexes, rule = STATUSES[name]
+    assert decide_generation_action(state(indexes), POLICY).record.rule == rule
+
+
+# Limit, threshold in per cent, tokens of the newest prompt; whether these reach the threshold.
+SHARES = (
+    (1000, 70, 699, False),
+    (1000, 70, 700, True),
+    (999, 70, 699, False),  # 69.97 %
+    (999, 70, 700, True),
+    (1001, 70, 700, False),  # 69.93 %
+    (1001, 70, 701, True),
+    (7, 1, 1, True),  # 14.3 %
+    (1000, 99, 990, True),
+    (1000, 100, 5000, False),  # 100 is off
+    (1000, 0, 0, False),  # nothing was measured
+    (1000, 0, 1, True),
+    (0, 70, 5000, False),
+    (-1, 70, 5000, False),
+    (None, 70, 5000, False),
+)
+
+
+@pytest.mark.parametrize(("limit", "percent", "tokens", "met"), SHARES)
+def test_a_compaction_is_due_from_the_threshold_on(limit: int | None, percent: int, tokens: int, met: bool) -> None:
+    policy = replace(POLICY, model=replace(MODEL, context_limit=limit, compaction_threshold=percent))
+    decided = decide_generation_action(state({"context_tokens": tokens}), policy).record.rule
+    assert decided == ("D10" if met else "D11")
+    # Asked for by hand it takes place whatever the threshold, the limit and the usage.
+    asked = state({"context_tokens": tokens, "assistants_after": 1}, compaction="requested")
+    assert decide_generation_action(asked, policy).record.rule == "D3"
 
 
 counts = st.integers(0, 2000)

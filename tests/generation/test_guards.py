@@ -18,7 +18,7 @@ from chatfold.settings import Settings
 from chatfold.testing.simulation.loop import SimulatedLoop
 from events.envelope import Recorded
 from events.messages import Usage
-from events.vocabulary import RetryScheduled, TurnFailed
+from events.vocabulary import CompactionCommitted, CompactionRequested, RetryScheduled, TurnFailed
 from generation.agents import Agent, Limits
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, StreamPart, TextDelta, UsageSoFar
@@ -42,18 +42,19 @@ def in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Slow(ScriptedProvider):
-    """Says what a request costs at once, in its first call a word after each pause, and in later calls all at once."""
+    """Says what a request costs at once, in one call a word after each pause, and in the other calls all at once."""
 
-    def __init__(self, pauses: Sequence[float], *, tells_usage: bool) -> None:
+    def __init__(self, pauses: Sequence[float], *, tells_usage: bool, slow: int = 1) -> None:
         super().__init__()
         self._pauses = pauses
+        self._slow = slow
         self._tells_usage = tells_usage
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart | UsageSoFar, None]:
         self.requests.append(request)
         if self._tells_usage:
             yield UsageSoFar(usage=Usage(input=1))
-        for pause in self._pauses if len(self.requests) == 1 else ():
+        for pause in self._pauses if len(self.requests) == self._slow else ():
             await asyncio.sleep(pause)
             yield TextDelta(block=0, text="word ")
         yield TextDelta(block=0, text="end")
@@ -138,3 +139,28 @@ def test_the_last_attempt_says_how_many_there_were() -> None:
     assert failed.error.message.text == (
         "The scripted model did not begin to answer in time. Given up after 1 attempt; try again later."
     )
+
+
+@pytest.mark.parametrize(
+    ("pauses", "given_up_at"), [((59.9, 599, 599, 599), None), ((60.1,), 60), ((1, 601), 601), ((0, 599, 601), 1199)]
+)
+def test_a_summary_has_all_the_time_that_it_is_not_silent(pauses: tuple[float, ...], given_up_at: float | None) -> None:
+    provider = Slow(pauses, tells_usage=True, slow=2)
+
+    async def compact() -> list[Recorded]:
+        agent = Agent(name="helper", model="scripted/m")
+        engine = Engine(MemoryStore(), [agent], providers={"scripted": provider}, settings=Settings())
+        engine.runtime.settings = replace(engine.runtime.settings, watch_loop=False)
+        async with engine:
+            await engine.create_chat("helper", "Hello", chat_id=CHAT)
+            await engine.settled(CHAT)
+            await engine.compact(CHAT)
+            await engine.settled(CHAT)
+            return list(await engine.events(CHAT))
+
+    log = in_virtual_time(compact())
+    asked = next(place for place, each in enumerate(log) if isinstance(each.event, CompactionRequested))
+    assert seconds_to(log[asked:], RetryScheduled) == given_up_at
+    took = seconds_to(log[asked:], CompactionCommitted)
+    assert took is not None
+    assert given_up_at is not None or took == pytest.approx(sum(pauses))
