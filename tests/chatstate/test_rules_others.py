@@ -129,6 +129,7 @@ def test_metadata_changes_no_status_history_or_queue() -> None:
         c.SetAgent(agent="other"),
         c.SetPinned(pinned=True),
         c.SetRetention(retention_us=5),
+        c.MarkContext(mark="refresh"),
         c.Erase(targets=(message_id(1, 1),)),
     ]
     chat = reach(X.R1, work=generating)

@@ -18,6 +18,10 @@ from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolP
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
+from events.messages import ContextMark, Message
+from events.parts import ContextProblemPart, SkillPart
+from events.records import AttemptReport
+from tests.golden.pieces_v0_1 import ERROR, STEP, T
 
 EVENTS: Final[dict[str, v.Event]] = {
     "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
@@ -71,6 +75,29 @@ EVENTS: Final[dict[str, v.Event]] = {
             model=ModelPolicy(provider="anthropic", name="claude-test-1"),
             tools=(ToolPolicy(name="ask", action_timeout_us=60_000_000, action_on_expiry="end_turn"),),
             active_tools=("ask",),
+        ),
+    ),
+    "context_marked": v.ContextMarked(mark="stale", revision="r-2"),
+    "context_persisted.skills": v.ContextPersisted(
+        attempt=1,
+        source="directory",
+        revision="r-1",
+        added=(
+            Message(
+                role="system",
+                visibility="model",
+                parts=(
+                    SkillPart(
+                        name=Content("deploy"),
+                        description=Content("How to deploy."),
+                        directory=Content("skills/deploy"),
+                    ),
+                    ContextProblemPart(
+                        path=Content("CLAUDE.md"), fault="oversize", detail=Content("larger than 65536 bytes")
+                    ),
+                ),
+                context=ContextMark(source="directory", revision="r-1"),
+            ),
         ),
     ),
 }
