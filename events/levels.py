@@ -18,12 +18,10 @@ from msgspec.structs import FieldInfo, fields, replace
 from events.control import Control, OpenCall
 from events.envelope import Recorded
 from events.messages import Step
-from events.parts import ToolCallPart, ToolResultPart
+from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, Policy, ToolPolicy
-from events.vocabulary_workers import ActionRequired
-from events.parts import ContextProblemPart, SkillPart, ToolCallPart
-from events.records import ToolPolicy
 from events.vocabulary_keeping import ContextMarked
+from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
 """The level of the first release."""

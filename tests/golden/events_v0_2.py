@@ -12,16 +12,12 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.content import Content
-from events.messages import Message
-from events.parts import FilePart, ToolCallPart
+from events.messages import ContextMark, Message
+from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
-from events.messages import ContextMark, Message
-from events.parts import ContextProblemPart, SkillPart
-from events.records import AttemptReport
-from tests.golden.pieces_v0_1 import ERROR, STEP, T
 
 EVENTS: Final[dict[str, v.Event]] = {
     "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
