@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.checks import checked_chat
+from chatfold.checks import checked_chat, checked_flag
 from chatfold.keeping import ChatKeeping
 from chatfold.receipts import Receipt
 from chatstate import commands as c
@@ -77,11 +77,11 @@ class ChatContexts(ChatKeeping):
         Raises:
             ChatNotFound: There is no such chat.
         """
-        known = checked_chat(chat)
+        known, asked = checked_chat(chat), checked_flag(look, "$.look")
         loaded = await self.runtime.journal.load(known, transcript=True)
         if loaded is None:
             raise ChatNotFound("context", "N", f"there is no chat {chat}")
-        if look:
+        if asked:
             await look_for_drift(self.runtime, known, loaded.state.control, self.runtime.identity())
             loaded = await self.runtime.journal.load(known, transcript=True) or loaded
         return _shown(loaded.state)
