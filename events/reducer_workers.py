@@ -81,10 +81,10 @@ def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
         draft.control.compaction = "committed"
 
 
-def _context_persisted(draft: Draft, _event: v.ContextPersisted, _: Envelope) -> None:
+def _context_persisted(draft: Draft, _event: v.ContextPersisted, envelope: Envelope) -> None:
     # What was said before it was collected is settled by it. What came while it was collected may be about a newer one.
     control = draft.control
-    began = control.running.started_at if control.running is not None else control.recorded_at
+    began = control.running.started_at if control.running is not None else envelope.recorded_at
     if control.context_stale_since is not None and control.context_stale_since <= began:
         control.context_stale_since = None
     if control.context_refresh_at is not None and control.context_refresh_at <= began:
