@@ -100,9 +100,11 @@ if TYPE_CHECKING:
     from generation.context import (
         Context,
         ContextFile,
+        ContextSkill,
         ContextSource,
         StaticContext,
     )
+    from generation.context_directory import DirectoryContext
     from generation.errors import (
         AgentDeclarationError,
         ClassifiedError,
@@ -185,7 +187,9 @@ __all__ = [
     "NOT_KNOWN",
     "Context",
     "ContextFile",
+    "ContextSkill",
     "ContextSource",
+    "DirectoryContext",
     "StaticContext",
     # Following a chat
     "EventItem",
@@ -311,7 +315,9 @@ _HOMES: Final = {
     "NOT_KNOWN": "generation.tools.reconcile",
     "Context": "generation.context",
     "ContextFile": "generation.context",
+    "ContextSkill": "generation.context",
     "ContextSource": "generation.context",
+    "DirectoryContext": "generation.context_directory",
     "StaticContext": "generation.context",
     "EventItem": "chatfold.stream",
     "PartItem": "chatfold.stream",

@@ -19,6 +19,7 @@ from chatfold.checks import (
     checked_person,
     checked_title,
 )
+from chatfold.contexts import ChatContexts
 from chatfold.inputs import (
     MessageInput,
     ResultsInput,
@@ -29,7 +30,6 @@ from chatfold.inputs import (
     queued,
     submitted,
 )
-from chatfold.keeping import ChatKeeping
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
@@ -41,7 +41,7 @@ BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
 _BUSY: Final = get_args(BusyBehaviour)
 
 
-class ChatCommands(ChatKeeping):
+class ChatCommands(ChatContexts):
     """Commands on chats. ``Engine`` is one; it is not used by itself.
 
     Every method takes a ``command_id``: the same id with the same content does its work once and returns the first

@@ -20,6 +20,7 @@ from chatstate.commands_keeping import (
     Erase,
     ForkChat,
     ImportMessages,
+    MarkContext,
     SetAgent,
     SetLabels,
     SetModel,
@@ -90,6 +91,7 @@ __all__ = [
     "ForkChat",
     "ImportMessages",
     "Interrupt",
+    "MarkContext",
     "PersistContext",
     "PromoteQueued",
     "Reconcile",
@@ -139,6 +141,7 @@ AnyCommand: TypeAlias = (
     | SetAgent
     | SetPinned
     | SetRetention
+    | MarkContext
     | Erase
     | Adopt
     | Uncompact

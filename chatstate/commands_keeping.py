@@ -8,7 +8,7 @@ from chatstate.commands_base import Command
 from events.content import Content
 from events.ids import ChatId, MessageId
 from events.messages import Message
-from events.records import Origin
+from events.records import ContextMarking, Origin
 
 
 class Archive(Command, frozen=True, kw_only=True):
@@ -88,6 +88,14 @@ class SetRetention(Command, frozen=True, kw_only=True):
 
     trigger = "set_retention"
     retention_us: int | None
+
+
+class MarkContext(Command, frozen=True, kw_only=True):
+    """Say of the recorded context that it is stale or fresh, or ask that it be collected anew."""
+
+    trigger = "mark_context"
+    mark: ContextMarking
+    revision: str | None = None
 
 
 class Erase(Command, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ HANDLERS: Final[Mapping[str, Callable[[Context, Any], Event]]] = MappingProxyTyp
         "set_agent": metadata.set_agent,
         "set_pinned": metadata.set_pinned,
         "set_retention": metadata.set_retention,
+        "mark_context": metadata.mark_context,
         "erase": metadata.erase,
         "adopt": metadata.adopt,
         "uncompact": metadata.uncompact,

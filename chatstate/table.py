@@ -222,6 +222,7 @@ ANY_TRIGGERS: Final = (
     "set_agent",
     "set_pinned",
     "set_retention",
+    "mark_context",
     "erase",
     "adopt",
 )

@@ -140,6 +140,8 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
         usage: Tokens of the chat's life. ``turns``: turns opened. ``cost_micros``: cost in micro-units under the
         recorded prices. budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget
         question was answered with the end. policy: Digest of the recorded policy.
+        context_stale_since: Since when it is known that the context source has another context than history.
+        context_refresh_at: When it was last asked to collect the context anew (both microseconds UTC).
         imported_to: Version of the last import of a fork's messages; 0 in a chat that is no fork.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both
@@ -185,6 +187,8 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
     budget: Budget | None = None
     budget_ended: bool = False
     policy: str = ""
+    context_stale_since: int | None = None
+    context_refresh_at: int | None = None
     importing: bool = False
     imported_to: int = 0
     indexes: Indexes = field(default_factory=Indexes)

@@ -15,11 +15,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final, get_args
 from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
-from events.control import OpenCall
+from events.control import Control, OpenCall
 from events.envelope import Recorded
 from events.messages import Step
-from events.parts import ToolCallPart, ToolResultPart
+from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, Policy, ToolPolicy
+from events.vocabulary_keeping import ContextMarked
 from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
@@ -57,6 +58,11 @@ SINCE: Final[Since] = MappingProxyType(
         (Policy, "active_tools"): GENERATION,
         (ActionRequired, "result_budget"): GENERATION,
         (OpenAction, "result_budget"): GENERATION,
+        SkillPart: GENERATION,
+        ContextProblemPart: GENERATION,
+        ContextMarked: GENERATION,
+        (Control, "context_stale_since"): GENERATION,
+        (Control, "context_refresh_at"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

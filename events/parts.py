@@ -135,6 +135,30 @@ class ContextFilePart(_Part, frozen=True, tag="context_file", kw_only=True):
     directory: Content | None = None
 
 
+class SkillPart(_Part, frozen=True, tag="skill", kw_only=True):
+    """A skill of the workspace, as the index that the model reads names it; its text is read when it is wanted.
+
+    ``directory``: where its files are.
+    """
+
+    name: Content
+    description: Content
+    directory: Content
+
+
+ContextFault: TypeAlias = Literal["oversize", "unreadable", "invalid", "excluded"]
+"""Why something of a workspace is not in its context: too large, it cannot be read, it is not what it must be, or there
+is too much before it."""
+
+
+class ContextProblemPart(_Part, frozen=True, tag="context_problem", kw_only=True):
+    """Something of the workspace that is not in its context, for people to see; models do not read it."""
+
+    path: Content
+    fault: ContextFault
+    detail: Content
+
+
 Part: TypeAlias = (
     TextPart
     | ReasoningPart
@@ -144,6 +168,8 @@ Part: TypeAlias = (
     | FileReferencePart
     | SourcePart
     | ContextFilePart
+    | SkillPart
+    | ContextProblemPart
 )
 
 PARTS: Final[tuple[type, ...]] = get_args(Part)

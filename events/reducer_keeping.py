@@ -51,6 +51,16 @@ def _retention(draft: Draft, event: v.RetentionChanged, _: Envelope) -> None:
     draft.control.retention_us = event.retention_us
 
 
+def _context_marked(draft: Draft, event: v.ContextMarked, envelope: Envelope) -> None:
+    control = draft.control
+    if event.mark == "refresh":
+        control.context_refresh_at = envelope.recorded_at
+    elif event.mark == "fresh":
+        control.context_stale_since = None
+    elif control.context_stale_since is None:
+        control.context_stale_since = envelope.recorded_at
+
+
 def _erased(draft: Draft, event: v.ContentErased, _: Envelope) -> None:
     if draft.loaded:
         draft.erase(frozenset(event.messages))
@@ -75,6 +85,7 @@ SPECIAL: Final[Specials] = {
     v.AgentChanged: _agent,
     v.PinnedChanged: _pinned,
     v.RetentionChanged: _retention,
+    v.ContextMarked: _context_marked,
     v.ContentErased: _erased,
     v.ChatAdopted: _adopted,
     v.CompactionUndone: _compaction_undone,

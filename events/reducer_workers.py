@@ -81,6 +81,16 @@ def _compacted(draft: Draft, event: v.CompactionCommitted, _: Envelope) -> None:
         draft.control.compaction = "committed"
 
 
+def _context_persisted(draft: Draft, _event: v.ContextPersisted, envelope: Envelope) -> None:
+    # What was said before it was collected is settled by it. What came while it was collected may be about a newer one.
+    control = draft.control
+    began = control.running.started_at if control.running is not None else envelope.recorded_at
+    if control.context_stale_since is not None and control.context_stale_since <= began:
+        control.context_stale_since = None
+    if control.context_refresh_at is not None and control.context_refresh_at <= began:
+        control.context_refresh_at = None
+
+
 def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
     control = draft.control
     control.not_before = event.not_before
@@ -139,6 +149,7 @@ SPECIAL: Final[Specials] = {
     v.ToolResultRecorded: _result,
     v.StepCommitted: _committed,
     v.CompactionCommitted: _compacted,
+    v.ContextPersisted: _context_persisted,
     v.RetryScheduled: _retry,
     v.ActionRequired: _action,
     v.TurnFinished: _finished,

@@ -20,6 +20,7 @@ from events.vocabulary_keeping import (
     ChatUnarchived,
     CompactionUndone,
     ContentErased,
+    ContextMarked,
     LabelsChanged,
     MessagesImported,
     ModelChanged,
@@ -81,6 +82,7 @@ __all__ = [
     "CompactionUndone",
     "ContentErased",
     "ContextCleared",
+    "ContextMarked",
     "ContextPersisted",
     "InterruptionFinished",
     "LabelsChanged",
@@ -133,6 +135,7 @@ Event: TypeAlias = (
     | AgentChanged
     | PinnedChanged
     | RetentionChanged
+    | ContextMarked
     | ContentErased
     | ChatAdopted
     | CompactionUndone

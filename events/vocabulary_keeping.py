@@ -7,7 +7,7 @@ from msgspec import field
 from events.content import Content
 from events.effects import Effects, EventBase
 from events.ids import MessageId
-from events.records import Origin
+from events.records import ContextMarking, Origin
 
 
 class ChatArchived(EventBase, frozen=True, kw_only=True):
@@ -96,6 +96,18 @@ class RetentionChanged(EventBase, frozen=True, kw_only=True):
     type = "retention_changed"
     trigger = "set_retention"
     retention_us: int | None = None
+
+
+class ContextMarked(EventBase, frozen=True, kw_only=True):
+    """What is known of the recorded context: its source has another by now, has the same again, or is to be asked anew.
+
+    ``revision``: the source's, where it was asked.
+    """
+
+    type = "context_marked"
+    trigger = "mark_context"
+    mark: ContextMarking
+    revision: str | None = None
 
 
 class ContentErased(EventBase, frozen=True, kw_only=True):

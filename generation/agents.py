@@ -78,7 +78,7 @@ class Agent:
         limits: See ``Limits``.
         models: Configurations of further models that a chat may choose, so that their limits and prices are known.
         compaction_model: Who writes summaries; None for the chat's model.
-        context: Where the files before the conversation come from; None for none.
+        context: Where the files before the conversation come from; None for none. Tools that it brings are the agent's.
     """
 
     name: str
@@ -113,7 +113,8 @@ class Agent:
         except UnknownModel as error:
             raise AgentDeclarationError(what, str(error)) from error
         object.__setattr__(self, "system", tuple(text for text in system if text.strip()))
-        object.__setattr__(self, "tools", tuple(ToolSet(self.tools)))
+        brought = [tool for tool in getattr(self.context, "tools", ()) if all(tool is not own for own in self.tools)]
+        object.__setattr__(self, "tools", tuple(ToolSet((*self.tools, *brought))))
         object.__setattr__(self, "models", models)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "compaction_model", compaction)

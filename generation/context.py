@@ -3,18 +3,19 @@
 How it is kept up: a source has a name and, if it can say so cheaply, a revision; both are part of the recorded policy,
 so that rule D8 can compare them with what history records without collecting anything. Only when they differ is the
 context collected, as an effect of its own with an attempt, and recorded. A source whose revision is None is collected
-once per chat; one that changes its revision is collected again.
+once per chat; one that changes its revision is collected again. A source that looks for itself (``WatchedSource``) is
+asked now and then whether it has another context by now: then the chat is marked, and its user says when to collect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from events.content import Content
 from events.ids import ChatId
-from events.parts import ContextFilePart
+from events.parts import ContextFault, ContextFilePart, ContextProblemPart, Part, SkillPart
 from events.values import repair_text
 from generation.digest import digest_of
 
@@ -41,20 +42,80 @@ class ContextFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSkill:
+    """A skill: the model reads its name and what it is for, and asks for its text when it needs it.
+
+    ``directory``: where its files are, for people.
+    """
+
+    name: str
+    description: str
+    directory: str
+
+    def part(self) -> SkillPart:
+        """Return the skill as messages carry it."""
+        return SkillPart(
+            name=_content(self.name), description=_content(self.description), directory=_content(self.directory)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextProblem:
+    """Something that a source found and does not give, and why; people see it, models do not."""
+
+    path: str
+    fault: ContextFault
+    detail: str
+
+    def part(self) -> ContextProblemPart:
+        """Return the problem as messages carry it."""
+        return ContextProblemPart(path=_content(self.path), fault=self.fault, detail=_content(self.detail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a source gave. ``revision`` names this state of it; by default it is a digest of the files."""
+    """What a source gave.
+
+    ``revision`` names this state of it; by default it is a digest of what the model reads of files and skills.
+    """
 
     files: tuple[ContextFile, ...] = ()
     revision: str = ""
+    skills: tuple[ContextSkill, ...] = ()
+    problems: tuple[ContextProblem, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.revision:
-            parts = [(repair_text(f.path)[0], repair_text(f.text)[0], f.truncated) for f in self.files]
-            object.__setattr__(self, "revision", digest_of(parts))
+            object.__setattr__(self, "revision", self._digest())
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return it as a message carries it; of many problems the first, and how many more there are."""
+        told, more = self.problems[:_PROBLEMS], self.problems[_PROBLEMS:]
+        if more:
+            rest = f"and {len(more)} more that are not named here"
+            told = (*told, ContextProblem(path=more[0].path, fault=more[0].fault, detail=f"{more[0].detail}; {rest}"))
+        return tuple(each.part() for group in (self.files, self.skills, told) for each in group)
+
+    def _digest(self) -> str:
+        files = [(repair_text(f.path)[0], repair_text(f.text)[0], f.truncated) for f in self.files]
+        skills = [(repair_text(s.name)[0], repair_text(s.description)[0]) for s in self.skills]
+        place = next(((f.os, f.directory) for f in self.files if f.os or f.directory), None)
+        # A context of files alone keeps the digest that chats have recorded of it.
+        return digest_of(files) if not skills and place is None else digest_of([files, skills, place])
+
+
+_PROBLEMS: Final = 100
+
+
+def _content(text: str) -> Content:
+    return Content(repair_text(text)[0])
 
 
 class ContextSource(Protocol):
-    """Where an agent's context comes from."""
+    """Where an agent's context comes from.
+
+    A source that has an attribute ``tools``, a sequence of tools, gives them to its agent: see ``SkillSource``.
+    """
 
     @property
     def name(self) -> str:
@@ -71,6 +132,49 @@ class ContextSource(Protocol):
 
         It may fail, or take longer than the setting ``context_timeout``, and is cancelled then: it is called again,
         with the waits of a failed model call.
+        """
+        ...
+
+
+@runtime_checkable
+class WatchedSource(ContextSource, Protocol):
+    """A source whose context may change by itself, so that it is asked now and then."""
+
+    async def revision_for(self, chat: ChatId) -> str:
+        """Return the revision that ``collect`` would give for a chat now; it may fail, and is asked again later."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillText:
+    """A skill's text without its front matter, with where it is and the files beside it (paths relative to it)."""
+
+    name: str
+    directory: str
+    body: str
+    files: tuple[str, ...] = ()
+
+
+class SkillUnavailable(Exception):
+    """A skill or a file of one cannot be read; the text tells the model why."""
+
+
+class SkillSource(Protocol):
+    """Who gives skills their texts: ``generation.tools.skills.skill_tools`` makes its tools."""
+
+    async def read_skill(self, chat: ChatId, name: str) -> SkillText:
+        """Return a skill's text as it is now.
+
+        Raises:
+            SkillUnavailable: There is no such skill, or it cannot be read.
+        """
+        ...
+
+    async def read_skill_file(self, chat: ChatId, name: str, path: str) -> str:
+        """Return the text of a file of a skill.
+
+        Raises:
+            SkillUnavailable: There is no such skill or file, or it is not the model's to read.
         """
         ...
 

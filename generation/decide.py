@@ -114,9 +114,15 @@ def _context_missing(control: Control, policy: Policy) -> Facts | None:
     if policy.context_source is None:
         return None
     same_source = indexes.context_source == policy.context_source
-    if same_source and policy.context_revision in (None, indexes.context_revision):
+    asked = control.context_refresh_at is not None
+    if same_source and not asked and policy.context_revision in (None, indexes.context_revision):
         return None
-    return {"source": policy.context_source, "recorded": indexes.context_revision, "wanted": policy.context_revision}
+    facts: Facts = {
+        "source": policy.context_source,
+        "recorded": indexes.context_revision,
+        "wanted": policy.context_revision,
+    }
+    return {**facts, "refresh": True} if asked else facts
 
 
 def _still_over(control: Control, policy: Policy) -> Facts | None:
@@ -164,7 +170,10 @@ RULES: Final = (
     Rule("D7", "finish(max_steps)", "steps of the turn since its last resume reached max steps", _steps_used),
     Rule("D7b", "require_action(budget)", "a budget (tokens, cost, turns) is spent and was not raised", _budget_spent),
     Rule(
-        "D8", "persist_context", "the agent's context source is not recorded, or at another revision", _context_missing
+        "D8",
+        "persist_context",
+        "the agent's context source is not recorded, or at another revision, or was marked for refresh",
+        _context_missing,
     ),
     Rule(
         "D9",

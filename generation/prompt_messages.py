@@ -10,10 +10,18 @@ from typing import Final, final
 
 from events.ids import CallKey, call_key
 from events.messages import Message
-from events.parts import ContextFilePart, TextPart, ToolCallPart, ToolResultPart
+from events.parts import ContextFilePart, SkillPart, TextPart, ToolCallPart, ToolResultPart
 from events.transcript import TranscriptMessage
 from generation.prompt_ids import CallIds
-from generation.prompt_parts import assistant_part, call_part, context_text, result_part, text_of, user_part
+from generation.prompt_parts import (
+    assistant_part,
+    call_part,
+    context_text,
+    result_part,
+    skills_text,
+    text_of,
+    user_part,
+)
 from generation.prompt_types import PromptMessage, PromptPart
 
 _NO_RESULTS: Final[Mapping[CallKey, ToolResultPart]] = {}
@@ -24,8 +32,8 @@ _NO_IDS: Final = CallIds()
 class SystemTexts:
     """The texts of system messages in history order, then the newest workspace context.
 
-    A message with context files replaces the one before it as a whole. It goes last, so that a refreshed context
-    leaves the texts before it, and with them a provider's cached prefix, as they were.
+    A message that holds a context, be it an empty one, replaces the one before it as a whole. It goes last, so that a
+    refreshed context leaves the texts before it, and with them a provider's cached prefix, as they were.
     """
 
     __slots__ = ("_context", "_own", "texts")
@@ -41,8 +49,10 @@ class SystemTexts:
         texts = [text_of(part.text) for part in message.parts if isinstance(part, TextPart)]
         given = tuple(text for text in texts if text.strip())
         files = [part for part in message.parts if isinstance(part, ContextFilePart)]
-        if files:
-            self._context = (*given, context_text(files))
+        skills = [part for part in message.parts if isinstance(part, SkillPart)]
+        if files or skills or message.context is not None:
+            blocks = [context_text(files)] if files else []
+            self._context = (*given, *blocks, *([skills_text(skills)] if skills else []))
         else:
             self._own += given
         self.texts = self._own + self._context

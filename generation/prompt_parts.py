@@ -18,6 +18,7 @@ from events.parts import (
     FileReferencePart,
     Part,
     ReasoningPart,
+    SkillPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -161,6 +162,11 @@ def _result_texts(part: ToolResultPart, media: tuple[PromptFile, ...]) -> list[s
     if part.rewritten is None:
         return [text]
     return [prompt_texts.rewritten(truncate(text_of(part.rewritten), MIN_BUDGET)), text]
+
+
+def skills_text(parts: Sequence[SkillPart]) -> str:
+    """Return the index of one message's skills."""
+    return prompt_texts.skills_block([(text_of(part.name), text_of(part.description).strip()) for part in parts])
 
 
 def context_text(parts: Sequence[ContextFilePart]) -> str:

@@ -83,6 +83,17 @@ def context_file(path: str, text: str, *, truncated: bool) -> str:
     return f'<file path="{html.escape(path)}"{note}>\n{fenced(text)}\n</file>'
 
 
+def skills_block(skills: list[tuple[str, str]]) -> str:
+    """Return the index of the skills that can be read: name and description of each."""
+    lines = [
+        "<available-skills>",
+        "Each skill holds instructions for one kind of task. Before you do such a task, read its skill with the tool",
+        "read_skill, and what else it has with read_skill_file.",
+    ]
+    lines += [f'<skill name="{html.escape(name)}">{html.escape(text, quote=False)}</skill>' for name, text in skills]
+    return "\n".join([*lines, "</available-skills>"])
+
+
 def context_block(os: str | None, directory: str | None, files: list[str]) -> str:
     """Return the workspace's context: where it is, and its files."""
     lines = ["<workspace-context>"]

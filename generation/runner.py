@@ -130,6 +130,7 @@ class ChatRunner:
         await self._load_transcript()
         self._find_prompt()
         if self._loaded is not None:
+            self._runtime.began(self.chat, self._loaded.state.control)
             self._runtime.observer.held(self._loaded, wanted_at=wanted_at, at=self._runtime.now())
         try:
             return await self._go_on()

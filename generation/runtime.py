@@ -94,6 +94,7 @@ class Runtime:
         worker: The id of this start of the worker.
         lease_until: When that lease ends unless it is renewed, by ``boot``, counted from before the request for it.
         ready: Whether a runner may acquire a chat now.
+        began: Told of each chat that a runner begins to run.
         boot: Seconds of a clock that goes on while the machine sleeps.
         put_back: Chats whose time has come although the database's clock, put back since, does not say so, with that
             time (``generation.timers``).
@@ -113,6 +114,7 @@ class Runtime:
     worker: WorkerId
     lease_until: float = math.inf
     ready: Callable[[ChatId, Control], bool] = lambda _chat, _control: True
+    began: Callable[[ChatId, Control], None] = lambda _chat, _control: None
     boot: Callable[[], float] = boot_clock
     put_back: dict[ChatId, int] = field(default_factory=dict)
     flusher: Flusher = field(init=False)

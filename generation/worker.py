@@ -20,6 +20,7 @@ from chatstate.errors import Refusal
 from events.ids import ChatId, WorkerId
 from events.records import ReleaseReason
 from generation.acquiring import Acquirer
+from generation.drift import DriftWatch
 from generation.faults import ChatFaults
 from generation.lease import BEATS, Lease
 from generation.plans import Hold, take
@@ -70,6 +71,7 @@ class Worker:
         self._missed: dict[ChatId, int] = {}
         self._known_as = runtime.worker
         self._lease = Lease(runtime, clock_offset, self._lose_all)
+        self._drift = DriftWatch(runtime)
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
         self._acquirer = Acquirer(runtime, self._roster, self._lease, self._faults, self._serve)
         self._faults.on_wait = self._acquirer.wake_in
@@ -85,6 +87,7 @@ class Worker:
             released=self._acquirer.wake.set,
         )
         runtime.ready = self._faults.may_acquire
+        runtime.began = self._drift.look
         self._segments = SegmentBuilder(runtime.journal.store)
 
     @property
@@ -151,6 +154,7 @@ class Worker:
             for runner in self._roster.runners.values():
                 runner.lose()
             await self._segments.stop()
+            await self._drift.stop()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:

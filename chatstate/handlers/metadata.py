@@ -65,6 +65,11 @@ def set_retention(_ctx: Context, command: c.SetRetention) -> v.RetentionChanged:
     return v.RetentionChanged(retention_us=command.retention_us)
 
 
+def mark_context(_ctx: Context, command: c.MarkContext) -> v.ContextMarked:
+    """Mark the context."""
+    return v.ContextMarked(mark=command.mark, revision=command.revision)
+
+
 def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
     """Erase the content of messages in history or in the queue."""
     transcript = ctx.state.need_transcript(ctx.trigger)

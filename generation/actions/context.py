@@ -50,7 +50,7 @@ async def collect_context(attempt: Attempt) -> Outcome:
         message=Message(
             role="system",
             visibility="model",
-            parts=tuple(file.part() for file in context.files),
+            parts=context.parts(),
             context=ContextMark(source=source.name, revision=revision),
         )
     )

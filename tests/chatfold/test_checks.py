@@ -105,12 +105,13 @@ ON_A_CHAT: Final[dict[str, tuple[Any, ...]]] = {
     "set_agent": ("a",),
     "set_pinned": (True,),
     "set_retention": (None,),
+    "refresh_context": (),
     "erase": (["1.0"],),
     "adopt": (),
     "reconcile": (),
     "fork": (),
 }
-READS: Final = ("delete", "state", "events", "queue", "settled", "diagnose", "export_log")
+READS: Final = ("delete", "state", "events", "queue", "settled", "diagnose", "export_log", "context")
 
 
 def test_all_commands_are_looked_at() -> None:
@@ -166,6 +167,7 @@ WRONG: Final[list[tuple[str, tuple[Any, ...], dict[str, Any], str]]] = [
     ("set_title", ("c", "t" * 2_000_000), {}, "$.title"),
     ("set_pinned", ("c", "yes"), {}, "$.pinned"),
     ("set_retention", ("c", "1"), {}, "$.seconds"),
+    ("context", ("c",), {"look": "yes"}, "$.look"),
     ("set_retention", ("c", float("inf")), {}, "$.seconds"),
     ("set_agent", ("c", 5), {}, "$.agent"),
     ("set_labels", ("c", None), {}, "$.labels"),

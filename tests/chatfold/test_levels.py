@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chatfold import NOT_KNOWN, Agent, Engine, tool
+from chatfold import NOT_KNOWN, Agent, DirectoryContext, Engine, TransitionNotAllowed, tool
 from chatfold.repair import repair_chat
 from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from chatfold.verification import verify_chat
@@ -16,6 +16,7 @@ from events.levels import FIRST, RECONCILE, SINCE, level_of_all
 from store import Store, open_store
 from store.migrate import migrate
 from store.schema import READER_LEVEL, level_of_new_chat
+from tests.generation.test_context_directory import put, skill
 
 
 @tool(reconcile=lambda _context, _arguments: NOT_KNOWN)
@@ -73,6 +74,27 @@ async def test_a_chat_has_what_its_level_can_read(store: Store) -> None:
         assert (await level(store, "new"), await needed(engine, "new")) == (RECONCILE, RECONCILE)
         held = (await engine.state("old")).control.policy, (await engine.state("new")).control.policy
         assert held[0] != held[1]
+
+
+async def test_a_chat_that_older_releases_may_run_takes_no_marks_and_lists_no_skills(
+    store: Store, tmp_path: Path
+) -> None:
+    files = {"AGENTS.md": "One.", "skills/deploy/SKILL.md": skill("deploy"), "skills/none/SKILL.md": "none"}
+    context = DirectoryContext(put(tmp_path / "w", dict(files)))
+    agent = Agent(name="b", model="scripted", context=context)
+    providers = {"scripted": ScriptedProvider(["Yes."] * 3)}
+    async with Engine(store, [agent], providers=providers) as engine:
+        set_level(store, RECONCILE)
+        chat = (await engine.create_chat("b", "Hi")).chat
+        await engine.settled(chat)
+        assert [found.path for found in (await engine.context(chat)).resources] == ["AGENTS.md"]
+        put(tmp_path / "w", {"AGENTS.md": "Two."})
+        assert not (await engine.context(chat, look=True)).dirty
+        with pytest.raises(TransitionNotAllowed, match="older release"):
+            await engine.refresh_context(chat)
+        await engine.send_message(chat, "Again")
+        await engine.settled(chat)
+        assert (await level(store, chat), await needed(engine, chat)) == (RECONCILE, FIRST)
 
 
 async def test_copies_have_the_level_of_what_they_hold(store: Store) -> None:

@@ -112,6 +112,7 @@ COMMANDS: Final[dict[str, _Build]] = {
     "set_agent": lambda _chat, _dead: c.SetAgent(agent="other"),
     "set_pinned": lambda _chat, _dead: c.SetPinned(pinned=True),
     "set_retention": lambda _chat, _dead: c.SetRetention(retention_us=1),
+    "mark_context": lambda _chat, _dead: c.MarkContext(mark="stale", revision="r2"),
     "erase": lambda _chat, _dead: c.Erase(targets=(message_id(1, 1),)),
     "adopt": lambda _chat, _dead: c.Adopt(),
     "uncompact": lambda _chat, _dead: c.Uncompact(),

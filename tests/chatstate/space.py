@@ -143,6 +143,8 @@ def _metadata(chat: Chat) -> Iterator[c.AnyCommand]:
     yield c.SetAgent(agent="helper")
     yield c.SetPinned(pinned=True)
     yield c.SetRetention(retention_us=1)
+    yield c.MarkContext(mark="stale", revision="r2")
+    yield c.MarkContext(mark="refresh")
     yield c.Erase(targets=tuple(_first_user(chat))[:1])
     yield c.Adopt()
 

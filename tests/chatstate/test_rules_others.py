@@ -121,6 +121,35 @@ def test_uncompact_in_a_fork_leaves_what_was_imported_with_the_boundary() -> Non
     assert chat.texts() == [*before, "user: More", "assistant: Sure."]
 
 
+def test_a_mark_stays_until_a_context_is_collected_that_was_asked_for_after_it() -> None:
+    chat = reach(X.R0)
+    chat.do(b.record_policy(chat))
+    chat.do(b.start(chat, "context"))
+    chat.do(b.context(chat, "r1"))
+    chat.do(c.MarkContext(mark="stale", revision="r2"))
+    marks = [chat.control.context_stale_since]
+    assert marks == [chat.log[-1].envelope.recorded_at]
+    for mark in ("stale", "fresh"):
+        chat.do(c.MarkContext(mark=mark))
+        marks.append(chat.control.context_stale_since)
+    assert marks == [marks[0], marks[0], None]
+    chat.do(c.MarkContext(mark="stale", revision="r2"))
+    chat.do(c.MarkContext(mark="refresh"))
+    asked = [chat.control.context_refresh_at]
+    assert asked == [chat.log[-1].envelope.recorded_at]
+
+    chat.do(b.start(chat, "context"))
+    chat.do(c.MarkContext(mark="refresh"))
+    chat.do(b.context(chat, "r2"))
+    assert chat.control.context_stale_since is None
+    asked.append(chat.control.context_refresh_at)
+    chat.do(b.start(chat, "context"))
+    chat.do(b.context(chat, "r3"))
+    asked.append(chat.control.context_refresh_at)
+    # The second was asked for while the older context was collected: that one does not do.
+    assert [each is None for each in asked] == [False, False, True]
+
+
 def test_metadata_changes_no_status_history_or_queue() -> None:
     commands: list[c.AnyCommand] = [
         c.SetTitle(title=Content("A talk")),
@@ -129,6 +158,7 @@ def test_metadata_changes_no_status_history_or_queue() -> None:
         c.SetAgent(agent="other"),
         c.SetPinned(pinned=True),
         c.SetRetention(retention_us=5),
+        c.MarkContext(mark="refresh"),
         c.Erase(targets=(message_id(1, 1),)),
     ]
     chat = reach(X.R1, work=generating)

@@ -40,7 +40,7 @@ def recorded(event: v.Event, version: int, dest: Status = "waiting", kind: str =
 
 def test_every_event_does_something_special_or_plain_effects_alone() -> None:
     plain = {event for event in v.EVENT_TYPES.values() if issubclass(event, Effects) and event not in _SPECIAL}
-    assert plain == {v.QueueReordered, v.QueuedMessageDeleted, v.ContextPersisted, v.ActionExpiredTurnEnded}
+    assert plain == {v.QueueReordered, v.QueuedMessageDeleted, v.ActionExpiredTurnEnded}
     assert set(_SPECIAL) | plain == set(v.EVENT_TYPES.values())
 
 

@@ -200,6 +200,14 @@ ROWS = {
         CollectContext,
         replace(POLICY, context_source="files", context_revision="r2"),
     ),
+    "context marked for refresh": Row(
+        "D8",
+        "persist_context",
+        state({"context_source": "files", "context_revision": "r1"}, context_refresh_at=1, context_stale_since=1),
+        {"source": "files", "recorded": "r1", "wanted": None, "refresh": True},
+        CollectContext,
+        replace(POLICY, context_source="files"),
+    ),
     "still over": Row(
         "D9",
         "fail(over_limit)",

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.content import Content
-from events.messages import Message
-from events.parts import FilePart, ToolCallPart
+from events.messages import ContextMark, Message
+from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
@@ -79,5 +79,27 @@ EVENTS: Final[dict[str, v.Event]] = {
         not_before=T,
         error=ERROR,
         report=AttemptReport(step=replace(STEP, context_tokens=77)),
+    "context_marked": v.ContextMarked(mark="stale", revision="r-2"),
+    "context_persisted.skills": v.ContextPersisted(
+        attempt=1,
+        source="directory",
+        revision="r-1",
+        added=(
+            Message(
+                role="system",
+                visibility="model",
+                parts=(
+                    SkillPart(
+                        name=Content("deploy"),
+                        description=Content("How to deploy."),
+                        directory=Content("skills/deploy"),
+                    ),
+                    ContextProblemPart(
+                        path=Content("CLAUDE.md"), fault="oversize", detail=Content("larger than 65536 bytes")
+                    ),
+                ),
+                context=ContextMark(source="directory", revision="r-1"),
+            ),
+        ),
     ),
 }
