@@ -5,7 +5,6 @@ What of an agent is recorded with a chat is ``generation.policy``'s.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from generation.digest import digest_of
 from generation.errors import AgentDeclarationError, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
 from generation.prompt_types import ToolSpec
-from generation.tools.contract import Tool
+from generation.tools.contract import Tool, is_duration
 from generation.tools.registry import ToolSet
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}", re.ASCII)
@@ -52,9 +51,10 @@ class Limits:
             check_count("limits", name, getattr(self, name), 1)
         if self.fallback_context_limit is not None:
             check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
-        seconds: object = self.action_timeout
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-            raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {seconds!r}")
+        if not is_duration(self.action_timeout):
+            raise AgentDeclarationError(
+                "limits", f"action_timeout must be positive seconds, not {self.action_timeout!r}"
+            )
         if self.on_expiry not in {"go_on", "end_turn"}:
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):
@@ -204,5 +204,10 @@ def _facts(model: ModelConfig | None) -> Any:
 def _tool_facts(tool: Tool) -> dict[str, Any]:
     names = ("runner", "crash", "exclusive", "stop_after", "needs_approval", "timeout")
     facts = {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}
-    # Named only where it is there: revisions of agents that were declared before it stay as they were.
-    return facts if tool.reconcile is None else {**facts, "reconcile": True}
+    # Named only where they are there: revisions of agents that were declared before them stay as they were.
+    later = {
+        "reconcile": tool.reconcile is not None or None,
+        "action_timeout": tool.action_timeout,
+        "on_expiry": tool.on_expiry,
+    }
+    return facts | {name: value for name, value in later.items() if value is not None}

@@ -64,6 +64,8 @@ def tool_policy(tool: Tool) -> ToolPolicy:
         needs_approval=tool.needs_approval,
         reconcile=tool.reconcile is not None,
         timeout_us=None if tool.timeout is None else microseconds(tool.timeout),
+        action_timeout_us=None if tool.action_timeout is None else microseconds(tool.action_timeout),
+        action_on_expiry=tool.on_expiry,
         schema=tool.digest,
     )
 

@@ -61,9 +61,11 @@ def _cancelled(call: ModelCall) -> Outcome | None:
 
 
 def _answer(call: ModelCall, *, interrupted: bool = False) -> Answered:
+    step = call.step()
+    ended_at = step.ended_at if interrupted else None
     return Answered(
-        parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted),
-        step=call.step(),
+        parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted, ended_at=ended_at),
+        step=step,
         request=call.digests,
         interrupted=interrupted,
         flushed=call.flushed,

@@ -31,6 +31,7 @@ CALLS: Final[tuple[tuple[str, ...], ...]] = (
     ("rerun", "report"),
     ("asked",),
     ("exclusive", "client"),
+    ("exclusive client", "approval"),
     ("client", "approval"),
 )
 """The answers with calls that are tried."""
