@@ -135,6 +135,7 @@ if TYPE_CHECKING:
         client_tool,
         tool,
     )
+    from generation.tools.files import ToolFile
     from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Happened
     from store import open_store
     from store.contract import (
@@ -174,6 +175,7 @@ __all__ = [
     "Prices",
     "Tool",
     "ToolContext",
+    "ToolFile",
     "ToolOutput",
     "client_tool",
     "tool",
@@ -298,6 +300,7 @@ _HOMES: Final = {
     "Prices": "generation.models",
     "Tool": "generation.tools.contract",
     "ToolContext": "generation.tools.contract",
+    "ToolFile": "generation.tools.files",
     "ToolOutput": "generation.tools.contract",
     "client_tool": "generation.tools.contract",
     "tool": "generation.tools.contract",

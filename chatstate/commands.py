@@ -20,6 +20,7 @@ from chatstate.commands_keeping import (
     Erase,
     ForkChat,
     ImportMessages,
+    SetActiveTools,
     SetAgent,
     SetLabels,
     SetModel,
@@ -102,6 +103,7 @@ __all__ = [
     "ScheduleRetry",
     "SendInterrupting",
     "SendMessage",
+    "SetActiveTools",
     "SetAgent",
     "SetLabels",
     "SetModel",
@@ -137,6 +139,7 @@ AnyCommand: TypeAlias = (
     | SetLabels
     | SetModel
     | SetAgent
+    | SetActiveTools
     | SetPinned
     | SetRetention
     | Erase

@@ -164,6 +164,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
         recorded prices. budget: The budget raised by the user's answer, over the policy's. ``budget_ended``: a budget
         question was answered with the end. policy: Digest of the recorded policy.
         imported_to: Version of the last import of a fork's messages; 0 in a chat that is no fork.
+        active_tools: Names of the tools that the model may call, all where it is empty; None for the agent's choice.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both
         microseconds UTC).
@@ -210,6 +211,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
     policy: str = ""
     importing: bool = False
     imported_to: int = 0
+    active_tools: tuple[str, ...] | None = None
     indexes: Indexes = field(default_factory=Indexes)
 
     def clone(self) -> Control:

@@ -15,11 +15,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final, get_args
 from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
-from events.control import OpenCall
+from events.control import Control, OpenCall
 from events.envelope import Recorded
 from events.messages import Step
 from events.parts import ToolCallPart, ToolResultPart
-from events.records import ModelPolicy, OpenAction, Policy, ToolPolicy
+from events.records import ModelPolicy, OpenAction, ToolPolicy
+from events.vocabulary_keeping import ActiveToolsChanged, ChatForked
 from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
@@ -53,7 +54,9 @@ SINCE: Final[Since] = MappingProxyType(
         (ToolResultPart, "media"): GENERATION,
         (ToolResultPart, "attachments"): GENERATION,
         (ToolResultPart, "rewritten"): GENERATION,
-        (Policy, "active_tools"): GENERATION,
+        ActiveToolsChanged: GENERATION,
+        (ChatForked, "active_tools"): GENERATION,
+        (Control, "active_tools"): GENERATION,
         (ActionRequired, "result_budget"): GENERATION,
         (OpenAction, "result_budget"): GENERATION,
     }

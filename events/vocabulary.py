@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from events.vocabulary_keeping import (
+    ActiveToolsChanged,
     AgentChanged,
     ChatAdopted,
     ChatArchived,
@@ -69,6 +70,7 @@ __all__ = [
     "ActionExpired",
     "ActionExpiredTurnEnded",
     "ActionRequired",
+    "ActiveToolsChanged",
     "AgentChanged",
     "AttemptStarted",
     "ChatAdopted",
@@ -131,6 +133,7 @@ Event: TypeAlias = (
     | LabelsChanged
     | ModelChanged
     | AgentChanged
+    | ActiveToolsChanged
     | PinnedChanged
     | RetentionChanged
     | ContentErased

@@ -18,7 +18,6 @@ from generation.context import ContextSource
 from generation.digest import digest_of
 from generation.errors import AgentDeclarationError, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
-from generation.prompt_types import ToolSpec
 from generation.tools.contract import Tool, is_duration
 from generation.tools.registry import ToolSet
 
@@ -73,6 +72,8 @@ class Agent:
         model: ``provider/name`` or a configuration. None: each chat must choose its own.
         system: The system text, or several in order.
         tools: What the model may call.
+        active_tools: Names of those that it may call unless a chat chooses others (``Engine.set_active_tools``); all
+            where it is empty. A call of another one is answered with an error.
         limits: See ``Limits``.
         models: Configurations of further models that a chat may choose, so that their limits and prices are known.
         compaction_model: Who writes summaries; None for the chat's model.
@@ -83,6 +84,7 @@ class Agent:
     model: ModelConfig | str | None = None
     system: str | Sequence[str] = ()
     tools: Sequence[Tool] = ()
+    active_tools: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
     models: Sequence[ModelConfig | str] = ()
     compaction_model: ModelConfig | str | None = None
@@ -111,6 +113,7 @@ class Agent:
             raise AgentDeclarationError(what, str(error)) from error
         object.__setattr__(self, "system", tuple(text for text in system if text.strip()))
         object.__setattr__(self, "tools", tuple(ToolSet(self.tools)))
+        object.__setattr__(self, "active_tools", _known_names(self, what))
         object.__setattr__(self, "models", models)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "compaction_model", compaction)
@@ -120,12 +123,17 @@ class Agent:
         """The system texts that are not blank, in order."""
         return tuple(self.system)
 
-    def declarations(self) -> tuple[ToolSpec, ...]:
-        """Return the tools as the model sees them.
+    def offered(self, chosen: Sequence[str] | None = None) -> tuple[Tool, ...]:
+        """Return the tools that the model may call.
 
         They come in the order of their names: the same in every process, whatever the order of declaration.
+
+        Args:
+            chosen: Names that a chat chose; those that the agent does not have are passed by. An empty list means all,
+                None the agent's own choice.
         """
-        return tuple(tool.spec for tool in self.tools)
+        names = self.active_tools if chosen is None else chosen
+        return tuple(tool for tool in self.tools if not names or tool.name in names)
 
     def find_model(self, reference: str | None = None) -> ModelConfig | None:
         """Return the configuration of the model that a chat chose.
@@ -168,10 +176,23 @@ class Agent:
                 "compaction_model": _facts(self.compaction),
                 "system": self.system_texts,
                 "tools": [_tool_facts(tool) for tool in self.tools],
+                **({"active_tools": self.active_tools} if self.active_tools else {}),
                 "limits": {name: getattr(self.limits, name) for name in Limits.__dataclass_fields__},
                 "context": None if self.context is None else self.context.name,
             }
         )
+
+
+def _known_names(agent: Agent, what: str) -> tuple[str, ...]:
+    names: object = agent.active_tools
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise AgentDeclarationError(what, f"active_tools must be a list of names, not {type(names).__name__}")
+    given = tuple(names)
+    known = {tool.name for tool in agent.tools}
+    for name in given:
+        if name not in known:
+            raise AgentDeclarationError(what, f"active_tools names {name!r}, which is none of its tools")
+    return tuple(sorted({*given}))
 
 
 def _check_kinds(agent: Agent, what: str) -> None:

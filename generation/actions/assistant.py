@@ -32,7 +32,8 @@ def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
 def _call(attempt: Attempt) -> ModelCall:
     model = attempt.model()
     prompt = attempt.prompt.build(attempt.state.messages)
-    system = attempt.prompt.system_after(attempt.runtime.declared(attempt.agent).system) if prompt.system else None
+    own = attempt.runtime.declared(attempt.agent, attempt.policy).system
+    system = attempt.prompt.system_after(own) if prompt.system else None
     request, digests = make_request(attempt, model, prompt, system=system)
     return prepare(attempt, _CONCLUSIONS, model, request, digests)
 

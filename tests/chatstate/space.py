@@ -142,6 +142,7 @@ def _metadata(chat: Chat) -> Iterator[c.AnyCommand]:
     yield c.SetLabels(labels={"team": "red"})
     yield c.SetModel(model="m2")
     yield c.SetAgent(agent="helper")
+    yield c.SetActiveTools(tools=("look",))
     yield c.SetPinned(pinned=True)
     yield c.SetRetention(retention_us=1)
     yield c.Erase(targets=tuple(_first_user(chat))[:1])
