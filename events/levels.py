@@ -32,6 +32,9 @@ RECONCILE: Final = 2
 GENERATION: Final = 3
 """The level from which steps, tools and chats say all that the full generation rules need."""
 
+NEWEST: Final = GENERATION
+"""The level that has all of the vocabulary."""
+
 Since: TypeAlias = Mapping[type[Struct] | tuple[type[Struct], str], int]
 """A type, or a field of one (of its heirs too) -> the level from which releases know it."""
 

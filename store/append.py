@@ -35,7 +35,7 @@ from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
 from events.errors import TooLarge
 from events.ids import ChatId, CommandId
-from events.levels import level_of_all, readable_at
+from events.levels import NEWEST, level_of_all, readable_at
 from events.records import Actor
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
@@ -88,7 +88,7 @@ class PlanRun:
         self.foreign = loaded is not None and loaded.header.foreign
         self.level = loaded.header.reader_level if loaded is not None else level_of_new_chat(write_level)
         self.newer = loaded is not None and self.level > READER_LEVEL
-        self._older = loaded is not None and self.level < READER_LEVEL
+        self._older = loaded is not None and self.level < NEWEST
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self.kinds: set[type[Event]] = set()
