@@ -139,6 +139,7 @@ if TYPE_CHECKING:
         client_tool,
         tool,
     )
+    from generation.tools.files import ToolFile
     from generation.tools.reconcile import NOT_HAPPENED, NOT_KNOWN, Happened
     from store import open_store
     from store.contract import (
@@ -179,6 +180,7 @@ __all__ = [
     "WebSearch",
     "Tool",
     "ToolContext",
+    "ToolFile",
     "ToolOutput",
     "client_tool",
     "tool",
@@ -307,6 +309,7 @@ _HOMES: Final = {
     "WebSearch": "generation.providers.native",
     "Tool": "generation.tools.contract",
     "ToolContext": "generation.tools.contract",
+    "ToolFile": "generation.tools.files",
     "ToolOutput": "generation.tools.contract",
     "client_tool": "generation.tools.contract",
     "tool": "generation.tools.contract",

@@ -212,6 +212,21 @@ def checked_labels(labels: object) -> dict[str, str]:
     return dict(labels)
 
 
+def checked_tool_names(names: object) -> tuple[str, ...] | None:
+    """Return names of tools, each once; None for the agent's choice.
+
+    Raises:
+        InvalidValue: It is no list of texts, or one is too long or cannot be stored exactly.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InvalidValue("$.tools", f"must be a list of names of tools, not {type(names).__name__}")
+    for place, name in enumerate(names):
+        _short(name, f"$.tools[{place}]")
+    return tuple(dict.fromkeys(names))
+
+
 def checked_retention(seconds: object) -> int | None:
     """Return a time to keep a chat in microseconds.
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_kind, checked_model, checked_person
 from chatstate.commands import SubmittedResult
@@ -20,6 +21,8 @@ from events.messages import Message, QueuedMessage, Role
 from events.parts import PARTS, ContextFilePart, FilePart, FileReferencePart, Part, SourcePart, TextPart
 from events.records import ApprovalAnswer, Budget, BudgetAnswer
 from events.values import check_value, parse_json_strict
+from generation.budget import UNKNOWN_LIMIT_BUDGET
+from generation.tools.files import ToolFile, files_of
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
 """A text, content parts, or a whole message."""
@@ -167,13 +170,33 @@ def _call(call: object, path: str) -> CallKey:
     return CallKey(text)
 
 
-def result(call: str, output: Any, *, is_error: bool = False) -> SubmittedResult:
-    """Return the result of one client-run call; ``output`` is a text or other JSON data.
+def result(
+    call: str,
+    output: Any,
+    *,
+    is_error: bool = False,
+    media: Sequence[ToolFile] = (),
+    attachments: Sequence[ToolFile] = (),
+) -> SubmittedResult:
+    """Return the result of one client-run call.
+
+    Args:
+        call: The call.
+        output: A text or other JSON data. One that is longer than the chat's model can read is cut.
+        is_error: Whether the call failed.
+        media: Files that the model is shown with it.
+        attachments: Files for people alone.
 
     Raises:
-        InvalidValue: The call is no text.
+        InvalidValue: The call is no text, or a file is none, or cannot be kept.
     """
-    return _result(_call(call, "$.call"), output, is_error=checked_flag(is_error, "$.is_error"))
+    made = _result(_call(call, "$.call"), output, is_error=checked_flag(is_error, "$.is_error"))
+    if not media and not attachments:
+        return made
+    files = files_of(media, attachments, UNKNOWN_LIMIT_BUDGET)
+    if files.notes:
+        raise InvalidValue("$.media" if media else "$.attachments", "; ".join(files.notes))
+    return replace(made, media=files.media, attachments=files.attachments)
 
 
 def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedResult:

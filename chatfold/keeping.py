@@ -17,6 +17,7 @@ from chatfold.checks import (
     checked_person,
     checked_retention,
     checked_title,
+    checked_tool_names,
 )
 from chatfold.commanding import Commanding
 from chatfold.inputs import derived_chat_id
@@ -75,6 +76,26 @@ class ChatKeeping(Commanding):
             UnknownAgent: This engine has agents, and none of this name.
         """
         return await self._command(chat, c.SetAgent(agent=self._check_agent(agent)), command_id)
+
+    async def set_active_tools(
+        self, chat: str, tools: Sequence[str] | None, *, command_id: str | None = None
+    ) -> Receipt:
+        """Choose the tools that the model may call from now on.
+
+        A call of another tool is answered with an error that says so. What is committed already goes on: a call that
+        the client owes is still owed.
+
+        Args:
+            chat: The chat.
+            tools: Names of tools; those that the chat's agent does not have are passed by. An empty list means all,
+                None the agent's own choice (``Agent.active_tools``).
+            command_id: See the class.
+
+        Raises:
+            InvalidValue: It is no list of texts.
+            TransitionNotAllowed: The chat is archived, or it began before this release was alone with its database.
+        """
+        return await self._command(chat, c.SetActiveTools(tools=checked_tool_names(tools)), command_id)
 
     async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
         """Pin or unpin the chat."""
@@ -199,6 +220,7 @@ class ChatKeeping(Commanding):
             labels=control.labels,
             model=control.model,
             effort=control.effort,
+            active_tools=control.active_tools,
         )
         imports = plan_imports(origin)
         tail: tuple[c.AnyCommand, ...] = (c.Resume(),) if checked_flag(resume, "$.resume") else ()

@@ -14,6 +14,7 @@ from chatstate.classify import STATUS_OF, X, classify
 from chatstate.invariants import violations
 from chatstate.table import TABLE
 from events import vocabulary as v
+from events.control import lost_calls
 from events.effects import Effects
 from events.envelope import Recorded
 from events.ids import message_id
@@ -133,7 +134,7 @@ def _run_once(step: ReplayStep) -> Iterator[str]:
         yield from (f"call {key} was started again, and its result is recorded" for key in sorted(again))
     leaves = isinstance(event, v.Released | v.TurnFailed) or (isinstance(event, v.Acquired) and event.takeover)
     if isinstance(event, v.Released | v.TurnFailed | v.Acquired) and leaves:
-        lost = {call.key for call in calls if call.lost_with_worker}
+        lost = {call.key for call in lost_calls(calls)}
         yield from (
             f"call {key} ran when its holder went, and nothing says so" for key in sorted(lost - {*event.unknown})
         )

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from events.content import Content
-from events.control import Control, OpenCall
+from events.control import Control, OpenCall, refused_as_one
 from events.envelope import SourceStatus
 from events.ids import MessageId, call_key, message_id, part_of
 from events.messages import Message
@@ -65,7 +65,10 @@ def reason_for(call: OpenCall, trigger: str, status: SourceStatus) -> Reason | N
 def answers(control: Control, trigger: str, status: SourceStatus | None = None) -> tuple[Answer, ...]:
     """Answer every open call of the last assistant message, in call order."""
     source = control.status if status is None else status
-    return tuple(Answer(call=c.key, reason=reason_for(c, trigger, source)) for c in control.indexes.open_calls)
+    calls = control.indexes.open_calls
+    if refused_as_one(calls):
+        calls = tuple(replace(call, started=False, possibly_done=False) for call in calls)  # none of them ran
+    return tuple(Answer(call=c.key, reason=reason_for(c, trigger, source)) for c in calls)
 
 
 def anchored(message: Message, own: MessageId) -> Message:

@@ -21,6 +21,7 @@ from chatstate.commands_keeping import (
     ForkChat,
     ImportMessages,
     MarkContext,
+    SetActiveTools,
     SetAgent,
     SetLabels,
     SetModel,
@@ -104,6 +105,7 @@ __all__ = [
     "ScheduleRetry",
     "SendInterrupting",
     "SendMessage",
+    "SetActiveTools",
     "SetAgent",
     "SetLabels",
     "SetModel",
@@ -139,6 +141,7 @@ AnyCommand: TypeAlias = (
     | SetLabels
     | SetModel
     | SetAgent
+    | SetActiveTools
     | SetPinned
     | SetRetention
     | MarkContext

@@ -38,6 +38,7 @@ class ForkChat(Command, frozen=True, kw_only=True):
     labels: dict[str, str] = field(default_factory=dict)
     model: str | None = None
     effort: str | None = None
+    active_tools: tuple[str, ...] | None = None
 
 
 class ImportMessages(Command, frozen=True, kw_only=True):
@@ -74,6 +75,13 @@ class SetAgent(Command, frozen=True, kw_only=True):
 
     trigger = "set_agent"
     agent: str
+
+
+class SetActiveTools(Command, frozen=True, kw_only=True):
+    """Choose the tools that the model may call; None means the agent's own choice, an empty list all."""
+
+    trigger = "set_active_tools"
+    tools: tuple[str, ...] | None
 
 
 class SetPinned(Command, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from chatstate.commands_base import Command
 from events.content import Content
 from events.ids import CallKey, ChatId, MessageId
 from events.messages import Message, QueuedMessage
+from events.parts import FilePart
 from events.records import ApprovalAnswer, AttemptReport, BudgetAnswer
 
 QUEUE_LIMIT = 20
@@ -15,12 +16,14 @@ QUEUE_LIMIT = 20
 
 
 class SubmittedResult(Struct, frozen=True, kw_only=True):
-    """A client's result of a call. ``problem`` says why the given value is not JSON that can be stored."""
+    """A client's result of a call, with its files. ``problem`` says why the given value cannot be stored."""
 
     call: CallKey
     output: Content
     is_error: bool = False
     problem: str | None = None
+    media: tuple[FilePart, ...] = ()
+    attachments: tuple[FilePart, ...] = ()
 
 
 class CreateChat(Command, frozen=True, kw_only=True):

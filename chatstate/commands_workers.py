@@ -96,7 +96,11 @@ class ScheduleRetry(Command, frozen=True, kw_only=True):
 
 
 class RequireAction(Command, frozen=True, kw_only=True):
-    """Ask the client for what it owes: open calls and approvals, with ``budget`` the answer to a budget question."""
+    """Ask the client for what it owes: open calls and approvals, with ``budget`` the answer to a budget question.
+
+    ``timeout_us`` and ``on_expiry`` hold of calls that have none of their own, and of a budget question.
+    ``result_budget``: bytes that the output of one result may take; None for as many as come.
+    """
 
     trigger = "require_action"
     fence: Fence
@@ -104,6 +108,7 @@ class RequireAction(Command, frozen=True, kw_only=True):
     timeout_us: int
     on_expiry: OnExpiry = "go_on"
     budget: bool = False
+    result_budget: int | None = None
 
 
 class FinishTurn(Command, frozen=True, kw_only=True):

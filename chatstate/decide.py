@@ -55,6 +55,7 @@ HANDLERS: Final[Mapping[str, Callable[[Context, Any], Event]]] = MappingProxyTyp
         "set_labels": metadata.set_labels,
         "set_model": metadata.set_model,
         "set_agent": metadata.set_agent,
+        "set_active_tools": metadata.set_active_tools,
         "set_pinned": metadata.set_pinned,
         "set_retention": metadata.set_retention,
         "mark_context": metadata.mark_context,

@@ -220,6 +220,7 @@ ANY_TRIGGERS: Final = (
     "set_labels",
     "set_model",
     "set_agent",
+    "set_active_tools",
     "set_pinned",
     "set_retention",
     "mark_context",

@@ -6,7 +6,8 @@ log. A ``Control`` is mutable so that a fold is cheap; outside the reducer it is
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -69,6 +70,28 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     def lost_with_worker(self) -> bool:
         """Whether its outcome is unknown for good if its holder goes now."""
         return self.runs and self.runner == "local" and self.crash == "report" and not self.reconcile
+
+
+class MayBeAlone(Protocol):
+    """A call that says whether it must be the only one of its step."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it must."""
+        ...
+
+
+def refused_as_one(calls: Sequence[MayBeAlone]) -> bool:
+    """Whether calls of one step are refused together: they are several, and one of them must be alone.
+
+    Whoever runs them: the worker, the client, or the worker once the client approves. None of them runs.
+    """
+    return len(calls) > 1 and any(call.exclusive for call in calls)
+
+
+def lost_calls(calls: Sequence[OpenCall]) -> tuple[OpenCall, ...]:
+    """Return the calls whose outcome is unknown for good if their holder goes now."""
+    return () if refused_as_one(calls) else tuple(call for call in calls if call.lost_with_worker)
 
 
 class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -143,6 +166,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
         context_stale_since: Since when it is known that the context source has another context than history.
         context_refresh_at: When it was last asked to collect the context anew (both microseconds UTC).
         imported_to: Version of the last import of a fork's messages; 0 in a chat that is no fork.
+        active_tools: Names of the tools that the model may call, all where it is empty; None for the agent's choice.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
         updated_at: Last change that a person made or that changed history; ``recorded_at``: last event (both
         microseconds UTC).
@@ -191,6 +215,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
     context_refresh_at: int | None = None
     importing: bool = False
     imported_to: int = 0
+    active_tools: tuple[str, ...] | None = None
     indexes: Indexes = field(default_factory=Indexes)
 
     def clone(self) -> Control:

@@ -19,8 +19,8 @@ from events.control import Control, OpenCall
 from events.envelope import Recorded
 from events.messages import Step
 from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
-from events.records import ModelPolicy, OpenAction, Policy, ToolPolicy
-from events.vocabulary_keeping import ContextMarked
+from events.records import ModelPolicy, OpenAction, ToolPolicy
+from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked
 from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
@@ -31,6 +31,9 @@ RECONCILE: Final = 2
 
 GENERATION: Final = 3
 """The level from which steps, tools and chats say all that the full generation rules need."""
+
+NEWEST: Final = GENERATION
+"""The level that has all of the vocabulary."""
 
 Since: TypeAlias = Mapping[type[Struct] | tuple[type[Struct], str], int]
 """A type, or a field of one (of its heirs too) -> the level from which releases know it."""
@@ -55,7 +58,9 @@ SINCE: Final[Since] = MappingProxyType(
         (ToolResultPart, "media"): GENERATION,
         (ToolResultPart, "attachments"): GENERATION,
         (ToolResultPart, "rewritten"): GENERATION,
-        (Policy, "active_tools"): GENERATION,
+        ActiveToolsChanged: GENERATION,
+        (ChatForked, "active_tools"): GENERATION,
+        (Control, "active_tools"): GENERATION,
         (ActionRequired, "result_budget"): GENERATION,
         (OpenAction, "result_budget"): GENERATION,
         SkillPart: GENERATION,

@@ -146,7 +146,7 @@ class Budget(_Record, frozen=True, kw_only=True):
 class Policy(_Record, frozen=True, kw_only=True):
     """All that a decision depends on beside history. Recorded before the first decision under a new digest.
 
-    ``active_tools`` names the tools that the model may call; all where it is empty.
+    ``tools`` are those that are active: the model may call them.
     """
 
     agent: str
@@ -162,7 +162,6 @@ class Policy(_Record, frozen=True, kw_only=True):
     action_timeout_us: int = 300_000_000
     action_on_expiry: OnExpiry = "go_on"
     budget: Budget | None = None
-    active_tools: tuple[str, ...] = ()
 
 
 _POLICIES: Final = Shared[str, Policy](most=256)

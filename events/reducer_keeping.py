@@ -13,6 +13,7 @@ from events.reducer_shared import Specials, born
 def _forked(draft: Draft, event: v.ChatForked, envelope: Envelope) -> None:
     born(draft, event, envelope)
     draft.control.owed = event.owed
+    draft.control.active_tools = event.active_tools
 
 
 def _imported(draft: Draft, _event: v.MessagesImported, envelope: Envelope) -> None:
@@ -41,6 +42,10 @@ def _model(draft: Draft, event: v.ModelChanged, _: Envelope) -> None:
 
 def _agent(draft: Draft, event: v.AgentChanged, _: Envelope) -> None:
     draft.control.agent = event.agent
+
+
+def _active_tools(draft: Draft, event: v.ActiveToolsChanged, _: Envelope) -> None:
+    draft.control.active_tools = event.tools
 
 
 def _pinned(draft: Draft, event: v.PinnedChanged, _: Envelope) -> None:
@@ -83,6 +88,7 @@ SPECIAL: Final[Specials] = {
     v.LabelsChanged: _labels,
     v.ModelChanged: _model,
     v.AgentChanged: _agent,
+    v.ActiveToolsChanged: _active_tools,
     v.PinnedChanged: _pinned,
     v.RetentionChanged: _retention,
     v.ContextMarked: _context_marked,

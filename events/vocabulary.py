@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from events.vocabulary_keeping import (
+    ActiveToolsChanged,
     AgentChanged,
     ChatAdopted,
     ChatArchived,
@@ -70,6 +71,7 @@ __all__ = [
     "ActionExpired",
     "ActionExpiredTurnEnded",
     "ActionRequired",
+    "ActiveToolsChanged",
     "AgentChanged",
     "AttemptStarted",
     "ChatAdopted",
@@ -133,6 +135,7 @@ Event: TypeAlias = (
     | LabelsChanged
     | ModelChanged
     | AgentChanged
+    | ActiveToolsChanged
     | PinnedChanged
     | RetentionChanged
     | ContextMarked

@@ -40,6 +40,7 @@ class ChatForked(EventBase, frozen=True, kw_only=True):
     labels: dict[str, str] = field(default_factory=dict)
     model: str | None = None
     effort: str | None = None
+    active_tools: tuple[str, ...] | None = None
 
 
 class MessagesImported(Effects, frozen=True, kw_only=True):
@@ -80,6 +81,14 @@ class AgentChanged(EventBase, frozen=True, kw_only=True):
     type = "agent_changed"
     trigger = "set_agent"
     agent: str
+
+
+class ActiveToolsChanged(EventBase, frozen=True, kw_only=True):
+    """The tools that the model may call from now on; absent means the agent's own choice, an empty list all."""
+
+    type = "active_tools_changed"
+    trigger = "set_active_tools"
+    tools: tuple[str, ...] | None = None
 
 
 class PinnedChanged(EventBase, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ What of an agent is recorded with a chat is ``generation.policy``'s.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +18,8 @@ from generation.context import ContextSource
 from generation.digest import digest_of
 from generation.errors import AgentDeclarationError, OptionRefused, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
-from generation.prompt_types import ToolSpec
 from generation.providers.native import ProviderTool, WebSearch, check_native
-from generation.tools.contract import Tool
+from generation.tools.contract import Tool, is_duration
 from generation.tools.registry import ToolSet
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}", re.ASCII)
@@ -53,9 +51,10 @@ class Limits:
             check_count("limits", name, getattr(self, name), 1)
         if self.fallback_context_limit is not None:
             check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
-        seconds: object = self.action_timeout
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-            raise AgentDeclarationError("limits", f"action_timeout must be positive seconds, not {seconds!r}")
+        if not is_duration(self.action_timeout):
+            raise AgentDeclarationError(
+                "limits", f"action_timeout must be positive seconds, not {self.action_timeout!r}"
+            )
         if self.on_expiry not in {"go_on", "end_turn"}:
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):
@@ -75,6 +74,8 @@ class Agent:
         system: The system text, or several in order.
         tools: What the model may call.
         provider_tools: What the model's service runs for it within an answer: ``[WebSearch()]``.
+        active_tools: Names of those that it may call unless a chat chooses others (``Engine.set_active_tools``); all
+            where it is empty. A call of another one is answered with an error.
         limits: See ``Limits``.
         models: Configurations of further models that a chat may choose, so that their limits and prices are known.
         compaction_model: Who writes summaries; None for the chat's model.
@@ -86,6 +87,7 @@ class Agent:
     system: str | Sequence[str] = ()
     tools: Sequence[Tool] = ()
     provider_tools: Sequence[ProviderTool] = ()
+    active_tools: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
     models: Sequence[ModelConfig | str] = ()
     compaction_model: ModelConfig | str | None = None
@@ -115,6 +117,7 @@ class Agent:
         object.__setattr__(self, "system", tuple(text for text in system if text.strip()))
         brought = [tool for tool in getattr(self.context, "tools", ()) if all(tool is not own for own in self.tools)]
         object.__setattr__(self, "tools", tuple(ToolSet((*self.tools, *brought))))
+        object.__setattr__(self, "active_tools", _known_names(self, what))
         object.__setattr__(self, "models", models)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "compaction_model", compaction)
@@ -143,12 +146,17 @@ class Agent:
         """The system texts that are not blank, in order."""
         return tuple(self.system)
 
-    def declarations(self) -> tuple[ToolSpec, ...]:
-        """Return the tools as the model sees them.
+    def offered(self, chosen: Sequence[str] | None = None) -> tuple[Tool, ...]:
+        """Return the tools that the model may call.
 
         They come in the order of their names: the same in every process, whatever the order of declaration.
+
+        Args:
+            chosen: Names that a chat chose; those that the agent does not have are passed by. An empty list means all,
+                None the agent's own choice.
         """
-        return tuple(tool.spec for tool in self.tools)
+        names = self.active_tools if chosen is None else chosen
+        return tuple(tool for tool in self.tools if not names or tool.name in names)
 
     def find_model(self, reference: str | None = None) -> ModelConfig | None:
         """Return the configuration of the model that a chat chose.
@@ -191,6 +199,7 @@ class Agent:
                 "compaction_model": _facts(self.compaction),
                 "system": self.system_texts,
                 "tools": [_tool_facts(tool) for tool in self.tools],
+                **({"active_tools": self.active_tools} if self.active_tools else {}),
                 "limits": {name: getattr(self.limits, name) for name in Limits.__dataclass_fields__},
                 "context": None if self.context is None else self.context.name,
                 # Named only where there are any, as below.
@@ -208,6 +217,18 @@ def _check_provider_tools(agent: Agent, what: str) -> None:
         if tool.name in names:
             raise AgentDeclarationError(what, f"two tools are called {tool.name!r}")
         names.add(tool.name)
+
+
+def _known_names(agent: Agent, what: str) -> tuple[str, ...]:
+    names: object = agent.active_tools
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise AgentDeclarationError(what, f"active_tools must be a list of names, not {type(names).__name__}")
+    given = tuple(names)
+    known = {tool.name for tool in agent.tools}
+    for name in given:
+        if name not in known:
+            raise AgentDeclarationError(what, f"active_tools names {name!r}, which is none of its tools")
+    return tuple(sorted({*given}))
 
 
 def _check_kinds(agent: Agent, what: str) -> None:
@@ -244,5 +265,10 @@ def _facts(model: ModelConfig | None) -> Any:
 def _tool_facts(tool: Tool) -> dict[str, Any]:
     names = ("runner", "crash", "exclusive", "stop_after", "needs_approval", "timeout")
     facts = {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}
-    # Named only where it is there: revisions of agents that were declared before it stay as they were.
-    return facts if tool.reconcile is None else {**facts, "reconcile": True}
+    # Named only where they are there: revisions of agents that were declared before them stay as they were.
+    later = {
+        "reconcile": tool.reconcile is not None or None,
+        "action_timeout": tool.action_timeout,
+        "on_expiry": tool.on_expiry,
+    }
+    return facts | {name: value for name, value in later.items() if value is not None}

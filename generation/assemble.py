@@ -102,7 +102,7 @@ class Assembler:
             case ReasoningDelta() | ReasoningEnd():
                 return self._block(ReasoningBlock, part.block).take(part, at)
             case CallDelta() | CallEnd():
-                return self._block(CallBlock, part.block).take(part)
+                return self._block(CallBlock, part.block).take(part, at)
             case ProviderResult():
                 output, repaired = repaired_value(part.output, "$.output")
                 part = replace(part, call_id=short_text(part.call_id)[0], name=short_text(part.name)[0], output=output)
@@ -129,7 +129,7 @@ class Assembler:
     def _flush_all(self) -> tuple[StreamPart, ...]:
         return tuple(part for number, block in sorted(self._blocks.items()) for part in block.flush(number))
 
-    def parts(self, message: MessageId, *, interrupted: bool = False) -> tuple[Part, ...]:
+    def parts(self, message: MessageId, *, interrupted: bool = False, ended_at: int | None = None) -> tuple[Part, ...]:
         """Return the parts of the message so far.
 
         Blank text is left out, and reasoning without text and metadata.
@@ -138,15 +138,16 @@ class Assembler:
             message: The id that the message will have; results of the provider refer to their calls by it.
             interrupted: The stream will not go on: of calls only those are kept whose arguments are a JSON object,
                 and of the provider's results only those of calls that are kept.
+            ended_at: When it was interrupted, in microseconds UTC: the end of reasoning that was cut.
         """
         if self.finish is None or interrupted or any(type(block) is ResultBlock for block in self._blocks.values()):
-            return self._parts(message, interrupted=interrupted)
+            return self._parts(message, interrupted=interrupted, ended_at=ended_at)
         if self._whole is None:
             # Asked for its output first and then, maybe more than once, for its message: all are the same parts.
-            self._whole = self._parts(message, interrupted=False)
+            self._whole = self._parts(message)
         return self._whole
 
-    def _parts(self, message: MessageId, *, interrupted: bool) -> tuple[Part, ...]:
+    def _parts(self, message: MessageId, *, interrupted: bool = False, ended_at: int | None = None) -> tuple[Part, ...]:
         parts: list[Part] = []
         calls: dict[str, int] = {}
         for _, block in sorted(self._blocks.items()):
@@ -154,7 +155,7 @@ class Assembler:
                 case TextBlock() if block.text.strip():
                     parts.append(self._text(block))
                 case ReasoningBlock() if block.text.strip() or block.metadata is not None:
-                    parts.append(self._reasoning(block))
+                    parts.append(self._reasoning(block, ended_at))
                 case CallBlock() if self._keeps(block, interrupted=interrupted):
                     calls[block.id] = len(parts)
                     parts.append(self._call(block))
@@ -180,14 +181,14 @@ class Assembler:
             repaired=(("$.text",) if block.repaired else ()) + repaired,
         )
 
-    def _reasoning(self, block: ReasoningBlock) -> ReasoningPart:
+    def _reasoning(self, block: ReasoningBlock, cut_at: int | None) -> ReasoningPart:
         metadata, repaired = _content(block.metadata, "$.metadata")
         return ReasoningPart(
             text=Content(block.text),
             metadata=metadata,
             redacted=block.redacted,
             started_at=block.started_at,
-            ended_at=block.ended_at,
+            ended_at=cut_at if block.ended_at is None and block.started_at is not None else block.ended_at,
             repaired=(("$.text",) if block.repaired else ()) + repaired,
         )
 
@@ -205,6 +206,9 @@ class Assembler:
             stop_after=policy.stop_after,
             needs_approval=policy.needs_approval and not block.provider_executed,
             reconcile=policy.reconcile and not block.provider_executed,
+            action_timeout_us=None if block.provider_executed else policy.action_timeout_us,
+            action_on_expiry=None if block.provider_executed else policy.action_on_expiry,
+            created_at=block.ended_at,
             metadata=metadata,
             repaired=block.replaced + repaired + more,
         )

@@ -106,7 +106,7 @@ class ReasoningBlock(_Grown):
 
 
 class CallBlock(_Grown):
-    """A tool call. ``whole`` says that its provider gave all of it."""
+    """A tool call. ``whole`` says that its provider gave all of it; ``ended_at`` when (microseconds UTC)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,6 +116,7 @@ class CallBlock(_Grown):
         self.metadata: Json = None
         self.provider_executed = False
         self.whole = False
+        self.ended_at: int | None = None
         self._given: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
@@ -130,8 +131,8 @@ class CallBlock(_Grown):
         text, repaired = repaired_arguments(self.text, "$.arguments")
         return text, (("$.arguments",) if self.repaired else ()) + repaired
 
-    def take(self, part: CallDelta | CallEnd) -> tuple[StreamPart, ...]:
-        """Take the block's next part and return what may be shown of it."""
+    def take(self, part: CallDelta | CallEnd, at: int | None) -> tuple[StreamPart, ...]:
+        """Take the block's next part, which came at ``at``, and return what may be shown of it."""
         given_id, given_name = self._whole("provider_call_id", part.id), self._whole("name", part.name)
         self.id, self.name = given_id or self.id, given_name or self.name
         if isinstance(part, CallDelta):
@@ -139,6 +140,7 @@ class CallBlock(_Grown):
             shown = CallDelta(block=part.block, text=piece, name=given_name, id=given_id)
             return (shown,) if piece or given_name else ()
         self.whole = True
+        self.ended_at = at
         self._given = repaired_arguments(part.arguments, "$.arguments")
         self.metadata = part.metadata
         self.provider_executed = part.provider_executed

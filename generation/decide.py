@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from events.control import Control
+from events.control import Control, refused_as_one
 from events.records import Decision, Fact, FinishCause, ModelPolicy, Policy
 from events.state import ChatState
 from generation.decision import (
@@ -47,10 +47,13 @@ def _unusable(_: Control, policy: Policy) -> Facts | None:
 
 
 def _local_open(control: Control, _: Policy) -> Facts | None:
-    local = [call for call in control.indexes.open_calls if call.may_run] if control.indexes.open_calls else None
-    if not local:
+    calls = control.indexes.open_calls
+    if not calls:
         return None
-    return {"local": len(local), "recorded": sum(call.recorded for call in local)}
+    local = [call for call in calls if call.may_run]
+    if refused_as_one(calls):
+        return {"local": len(local), "recorded": sum(call.recorded for call in calls), "refused": len(calls)}
+    return {"local": len(local), "recorded": sum(call.recorded for call in local)} if local else None
 
 
 def _client_owes(control: Control, _: Policy) -> Facts | None:
@@ -155,7 +158,12 @@ def _always(control: Control, _: Policy) -> Facts | None:
 
 RULES: Final = (
     Rule("D0", "fail", "the policy is unusable (max steps < 1, no model)", _unusable),
-    Rule("D1", "run_tools", "local calls are open that may run", _local_open),
+    Rule(
+        "D1",
+        "run_tools",
+        "local calls are open that may run, or several calls of which one must be alone: these are refused as one",
+        _local_open,
+    ),
     Rule("D2", "require_action", "client calls are open, or local calls that wait for approval", _client_owes),
     Rule("D2b", "finish(budget)", "a budget question was answered with: end the turn", _budget_ended),
     Rule(
@@ -231,14 +239,11 @@ def _threshold(model: ModelPolicy) -> int | None:
 
 
 def _run_tools(control: Control, record: Decision) -> RunTools:
-    open_calls = control.indexes.open_calls
-    local = [call for call in open_calls if call.may_run]
-    # One exclusive local call draws the client's calls into the batch, so that all of it is refused as one. A call that
-    # waits for its approval cannot be started; it is asked for, and then runs, once the others are answered.
-    joined = local
-    if any(call.exclusive for call in local):
-        joined = [call for call in open_calls if call.may_run or call.runner == "client"]
-    return RunTools(record=record, calls=tuple(call.key for call in joined if not call.recorded))
+    calls = control.indexes.open_calls
+    # One call that must be alone draws all others into the batch, the client's and those that wait for approval too, so
+    # that it is refused as one: nobody is asked for what will not run.
+    one = refused_as_one(calls)
+    return RunTools(record=record, calls=tuple(c.key for c in calls if (one or c.may_run) and not c.recorded))
 
 
 def _finish(cause: FinishCause) -> Callable[[Control, Decision], Finish]:

@@ -121,7 +121,7 @@ def cut_answer(assembler: Assembler, step: Step) -> Message | None:
     if assembler.finish is not None and is_withheld(assembler.finish):
         return None
     # Whoever commits the message points the provider's results at the calls in it.
-    parts = assembler.parts(MessageId("0.0"), interrupted=True)
+    parts = assembler.parts(MessageId("0.0"), interrupted=True, ended_at=step.ended_at)
     return Message(role="assistant", parts=parts, step=step, interrupted=True) if parts else None
 
 

@@ -22,6 +22,7 @@ from events.content import Content
 from events.control import Control
 from events.ids import WorkerId
 from events.records import Actor, ErrorInfo, Policy, ReleaseReason
+from generation.budget import result_budget
 from generation.decide import decide_generation_action
 from generation.decision import (
     AskClient,
@@ -196,6 +197,7 @@ def _command(decision: GenerationDecision, fence: c.Fence, held: Held, left: Lef
                 timeout_us=policy.action_timeout_us,
                 on_expiry=policy.action_on_expiry,
                 budget=budget,
+                result_budget=result_budget(policy.model.context_limit if policy.model is not None else None),
             )
         case Finish(cause=cause):
             return c.FinishTurn(fence=fence, cause=cause, decision=record, report=report)

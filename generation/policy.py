@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from events.messages import Usage
@@ -16,7 +17,9 @@ _MICRO: Final = 1_000_000
 _MAX_COST: Final = 2**50  # what a provider counts must not take the sum over a chat's calls out of 64 bits
 
 
-def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = None) -> Policy:
+def policy_of(
+    agent: Agent, *, model: str | None = None, effort: str | None = None, active_tools: Sequence[str] | None = None
+) -> Policy:
     """Return the policy under which an agent's decisions for a chat are taken.
 
     Args:
@@ -24,6 +27,7 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
         model: The chat's choice of model, ``provider/name``; None for the agent's.
         effort: The chat's choice of reasoning effort; None for the model configuration's. It counts as far as that
             configuration lets chats choose.
+        active_tools: The chat's choice of tools (``Agent.offered``).
 
     Raises:
         UnknownModel: The choice has not the form ``provider/name``.
@@ -38,7 +42,7 @@ def policy_of(agent: Agent, *, model: str | None = None, effort: str | None = No
         compaction_model=None if compaction is None else compaction.policy(fallback_limit=fallback),
         max_steps=limits.max_steps,
         max_model_attempts=limits.max_model_attempts,
-        tools=tuple(tool_policy(tool) for tool in agent.tools),
+        tools=tuple(tool_policy(tool) for tool in agent.offered(active_tools)),
         system=digest_of(agent.system_texts) if agent.system_texts else "",
         context_source=None if agent.context is None else agent.context.name,
         context_revision=None if agent.context is None else agent.context.revision,
@@ -64,6 +68,8 @@ def tool_policy(tool: Tool) -> ToolPolicy:
         needs_approval=tool.needs_approval,
         reconcile=tool.reconcile is not None,
         timeout_us=None if tool.timeout is None else microseconds(tool.timeout),
+        action_timeout_us=None if tool.action_timeout is None else microseconds(tool.action_timeout),
+        action_on_expiry=tool.on_expiry,
         schema=tool.digest,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from events.content import Content, Json
+from events.cutting import truncate
 from events.messages import Step
 from events.parts import (
     ContextFilePart,
@@ -25,7 +26,7 @@ from events.parts import (
 )
 from events.reasons import REASON_TEXTS
 from generation import prompt_texts
-from generation.budget import MIN_BUDGET, truncate
+from generation.budget import MIN_BUDGET
 from generation.prompt_ids import call_name
 from generation.prompt_types import PromptCall, PromptFile, PromptPart, PromptReasoning, PromptResult, PromptText
 from generation.repair import parse_object

@@ -120,8 +120,8 @@ class Runtime:
     flusher: Flusher = field(init=False)
     silences: SilenceWatch = field(default_factory=SilenceWatch)
     observer: Observer = NOBODY
-    _policies: dict[tuple[str, str | None, str | None, int], Held] = field(default_factory=dict)
-    _declared: dict[str, Declared] = field(default_factory=dict)
+    _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
+    _declared: dict[tuple[str, tuple[str, ...]], Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)
     _actor: Actor | None = None
 
@@ -148,26 +148,29 @@ class Runtime:
         agent = self.agents.get(control.agent)
         if agent is None:
             return None
-        key = (control.agent, control.model, control.effort, min(level, READER_LEVEL))
+        chosen = control.active_tools
+        active = None if chosen is None else tuple(tool.name for tool in agent.offered(chosen))
+        key = (control.agent, control.model, control.effort, active, min(level, READER_LEVEL))
         held = self._policies.get(key)
         revision = agent.context.revision if agent.context is not None else None
         if held is None or held.policy.context_revision != revision:
             held = self._policies[key] = _held(agent, control, level)
         return held
 
-    def declared(self, agent: Agent) -> Declared:
-        """Return what an agent of this process says in each request."""
-        known = self._declared.get(agent.name)
+    def declared(self, agent: Agent, policy: Policy) -> Declared:
+        """Return what an agent of this process says in each request under a policy: its active tools alone."""
+        active = tuple(tool.name for tool in policy.tools)
+        known = self._declared.get((agent.name, active))
         if known is None:
-            system, tools = agent.system_texts, agent.declarations()
+            system, tools = agent.system_texts, tuple(tool.spec for tool in agent.tools if tool.name in active)
             known = Declared(
                 system=system,
                 tools=tools,
                 system_digest=digest_of(system),
                 tools_digest=tools_digest(tools, agent.provider_tools),
-                tool_set=ToolSet(agent.tools),
+                tool_set=ToolSet(agent.tools, active),
             )
-            self._declared[agent.name] = known
+            self._declared[agent.name, active] = known
         return known
 
     def options_digest(self, request: ModelRequest) -> str:
@@ -200,7 +203,7 @@ class Runtime:
 
 def _held(agent: Agent, control: Control, level: int) -> Held:
     try:
-        policy = policy_of(agent, model=control.model, effort=control.effort)
+        policy = policy_of(agent, model=control.model, effort=control.effort, active_tools=control.active_tools)
     except UnknownModel:
         # The chat chose a model that no reference names: the policy has none, and rule D0 says so to the user.
         policy = Policy(agent=agent.name, revision=agent.revision, model=None)

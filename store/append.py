@@ -35,7 +35,7 @@ from events.envelope import Envelope, Recorded
 from events.erasure import content_of_messages
 from events.errors import TooLarge
 from events.ids import ChatId, CommandId
-from events.levels import level_of_all, readable_at
+from events.levels import NEWEST, level_of_all, readable_at
 from events.records import Actor
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
@@ -88,7 +88,7 @@ class PlanRun:
         self.foreign = loaded is not None and loaded.header.foreign
         self.level = loaded.header.reader_level if loaded is not None else level_of_new_chat(write_level)
         self.newer = loaded is not None and self.level > READER_LEVEL
-        self._older = loaded is not None and self.level < READER_LEVEL
+        self._older = loaded is not None and self.level < NEWEST
         self._unreadable = self.newer and loaded is not None and not _reads_whole(loaded.header.control)
         self.recorded: list[Recorded] = []
         self.kinds: set[type[Event]] = set()
@@ -113,9 +113,7 @@ class PlanRun:
         if type(command) is Adopt and not self.foreign:
             # Behind the machine's refusals: a chat that does not exist is nobody's.
             raise TransitionNotAllowed(command.trigger, classify(state.control), "the chat is this store's already")
-        # What releases of its level cannot read is not written to a chat: they may run it still. (A chat that begins
-        # gets the level that its first events need.)
-        event = readable_at(decided.event, self.level) if self._older else decided.event
+        event = self._readable(command, decided.event) if self._older else decided.event
         envelope = Envelope(
             version=state.control.version + 1,
             type=event.type,
@@ -134,6 +132,17 @@ class PlanRun:
         self.kinds.add(type(event))
         self.foreign = False
         return recorded
+
+    def _readable(self, command: AnyCommand, event: Event) -> Event:
+        """Return an event without what releases of the chat's level cannot read: they may run it still.
+
+        A chat that begins gets the level that its first events need.
+        """
+        try:
+            return readable_at(event, self.level)
+        except ValueError:
+            reason = "older releases may run this chat, and do not know what this does"
+            raise TransitionNotAllowed(command.trigger, classify(self.state.control), reason) from None
 
     def _check(self, command: AnyCommand) -> None:
         """Refuse what a chat that is foreign, or that a newer release wrote, does not take."""

@@ -3,45 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 from chatstate import commands as c
 from chatstate.cancellations import REJECTED
 from chatstate.errors import ActionStale, ToolResultsInvalid
 from chatstate.handlers.context import Context
 from events import vocabulary as v
+from events.content import Content
+from events.cutting import fit
 from events.ids import CallKey
 from events.messages import Message
 from events.parts import OnExpiry, ToolResultPart
 from events.records import ActionItem, ActionKind, OpenAction
 
+_T = TypeVar("_T")
 _Item: TypeAlias = tuple[ActionKind, CallKey | None]
 
 
 def require_action(ctx: Context, command: c.RequireAction) -> v.ActionRequired:
-    """Open all actions of the moment under one id and one deadline."""
+    """Open all actions of the moment under one id and one deadline, the earliest that any of them has.
+
+    The turn ends when it passes if one of them says so.
+    """
     ctx.check_fence(command.fence)
     ctx.check_none_running()
     if any(call.recorded or call.may_run for call in ctx.control.indexes.open_calls):
         ctx.not_allowed("calls that run here are open, or their results are not committed")
-    items = [
-        ActionItem(kind="client_call" if call.runner == "client" else "approval", call=call.key)
-        for call in ctx.control.indexes.open_calls
-    ]
+    calls = ctx.control.indexes.open_calls
+    items = [ActionItem(kind="client_call" if call.runner == "client" else "approval", call=call.key) for call in calls]
+    # What each of them says of itself; the command speaks for those that say nothing.
+    timeouts = [_or(call.action_timeout_us, command.timeout_us) for call in calls]
+    endings = [_or(call.action_on_expiry, command.on_expiry) for call in calls]
     if command.budget:
         items.append(ActionItem(kind="budget"))
+        timeouts.append(command.timeout_us)
+        endings.append("end_turn")
     if not items:
         ctx.not_allowed("the client owes nothing")
     return v.ActionRequired(
         decision=command.decision,
-        deadline=ctx.now + command.timeout_us,
-        on_expiry="end_turn" if command.budget else command.on_expiry,
+        deadline=ctx.now + min(timeouts),
+        on_expiry="end_turn" if "end_turn" in endings else "go_on",
         items=tuple(items),
+        result_budget=command.result_budget,
     )
 
 
 def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted:
-    """Take the client's answers, which must match the open actions exactly."""
+    """Take the client's answers, which must match the open actions exactly. A long result is cut as the action says."""
     action = _open_action(ctx, command.action)
     given = [r.call for r in command.results] + [a.call for a in command.approvals]
     if not given and command.budget is None:
@@ -62,7 +72,10 @@ def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted
     if answered - owed:
         _invalid(ctx, "unexpected", _names(answered - owed))
     return v.ResultsSubmitted(
-        action=command.action, added=_result_messages(ctx, command), approvals=command.approvals, budget=command.budget
+        action=command.action,
+        added=_result_messages(ctx, command, action.result_budget),
+        approvals=command.approvals,
+        budget=command.budget,
     )
 
 
@@ -76,6 +89,10 @@ def expire_action_end_turn(ctx: Context, command: c.ExpireActionEndTurn) -> v.Ac
     """Answer the open actions as timed out and end the turn."""
     _check_expiry(ctx, command.action, "end_turn")
     return v.ActionExpiredTurnEnded(action=command.action, answers=ctx.answers(), promoted=ctx.head)
+
+
+def _or(own: _T | None, others: _T) -> _T:
+    return others if own is None else own
 
 
 def _open_action(ctx: Context, identity: int) -> OpenAction:
@@ -93,9 +110,22 @@ def _check_expiry(ctx: Context, identity: int, on_expiry: OnExpiry) -> None:
         ctx.not_allowed("the deadline has not passed")
 
 
-def _result_messages(ctx: Context, command: c.SubmitResults) -> tuple[Message, ...]:
+def _cut(output: Content, budget: int | None) -> Content:
+    if budget is None or output.size <= budget or not output.available:
+        return output
+    return Content(fit(output.value, budget))
+
+
+def _result_messages(ctx: Context, command: c.SubmitResults, budget: int | None) -> tuple[Message, ...]:
     by_call = {
-        r.call: ToolResultPart(call=r.call, is_error=r.is_error, output=r.output, ended_at=ctx.now)
+        r.call: ToolResultPart(
+            call=r.call,
+            is_error=r.is_error,
+            output=_cut(r.output, budget),
+            ended_at=ctx.now,
+            media=r.media,
+            attachments=r.attachments,
+        )
         for r in command.results
     }
     for approval in command.approvals:

@@ -23,6 +23,7 @@ def fork(_ctx: Context, command: c.ForkChat) -> v.ChatForked:
         labels=command.labels,
         model=command.model,
         effort=command.effort,
+        active_tools=command.active_tools,
     )
 
 
@@ -48,6 +49,11 @@ def set_labels(_ctx: Context, command: c.SetLabels) -> v.LabelsChanged:
 def set_model(_ctx: Context, command: c.SetModel) -> v.ModelChanged:
     """Choose model and effort."""
     return v.ModelChanged(model=command.model, effort=command.effort)
+
+
+def set_active_tools(_ctx: Context, command: c.SetActiveTools) -> v.ActiveToolsChanged:
+    """Choose the tools that the model may call."""
+    return v.ActiveToolsChanged(tools=command.tools)
 
 
 def set_agent(_ctx: Context, command: c.SetAgent) -> v.AgentChanged:

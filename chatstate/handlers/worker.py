@@ -11,7 +11,7 @@ from chatstate.cancellations import anchored, closed
 from chatstate.handlers.context import Context
 from chatstate.handlers.user import boundary
 from events import vocabulary as v
-from events.control import OpenCall
+from events.control import OpenCall, lost_calls, refused_as_one
 from events.ids import CallKey, MessageId, message_id
 from events.indexes import find_call
 from events.messages import Message
@@ -59,7 +59,9 @@ def start_attempt(ctx: Context, command: c.StartAttempt) -> v.AttemptStarted:
     elif not command.calls and not any(call.recorded for call in open_calls):
         ctx.not_allowed("there is no call to run and no result to commit")
     if command.calls:
-        startable = {call.key for call in open_calls if not call.recorded and (call.may_run or call.runner == "client")}
+        # What is refused as one starts nothing: a client's call, and one that waits for approval, may be among it.
+        one = refused_as_one(open_calls)
+        startable = {call.key for call in open_calls if not call.recorded and (call.may_run or one)}
         if stray := [call for call in command.calls if call not in startable]:
             ctx.not_allowed(f"calls {', '.join(stray)} are not open, have a result, or wait for approval")
     return v.AttemptStarted(
@@ -222,5 +224,4 @@ def trailing_users(messages: Messages) -> list[TranscriptMessage]:
 
 
 def _lost(calls: tuple[OpenCall, ...]) -> tuple[CallKey, ...]:
-    # A client's call in a batch that is refused as one never ran here.
-    return tuple(call.key for call in calls if call.lost_with_worker)
+    return tuple(call.key for call in lost_calls(calls))

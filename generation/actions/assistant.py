@@ -32,7 +32,8 @@ def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
 def _call(attempt: Attempt) -> ModelCall:
     model = attempt.model()
     prompt = attempt.prompt.build(attempt.state.messages)
-    system = attempt.prompt.system_after(attempt.runtime.declared(attempt.agent).system) if prompt.system else None
+    own = attempt.runtime.declared(attempt.agent, attempt.policy).system
+    system = attempt.prompt.system_after(own) if prompt.system else None
     request, digests = make_request(attempt, model, prompt, system=system)
     return prepare(attempt, _CONCLUSIONS, model, request, digests)
 
@@ -61,9 +62,11 @@ def _cancelled(call: ModelCall) -> Outcome | None:
 
 
 def _answer(call: ModelCall, *, interrupted: bool = False) -> Answered:
+    step = call.step()
+    ended_at = step.ended_at if interrupted else None
     return Answered(
-        parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted),
-        step=call.step(),
+        parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted, ended_at=ended_at),
+        step=step,
         request=call.digests,
         interrupted=interrupted,
         flushed=call.flushed,

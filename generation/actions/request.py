@@ -37,7 +37,7 @@ def make_request(
     Raises:
         ProviderError: The model is not configured here any more.
     """
-    own = attempt.runtime.declared(attempt.agent)
+    own = attempt.runtime.declared(attempt.agent, attempt.policy)
     texts: tuple[str, ...]
     system_digest: str | None
     if not prompt.system:

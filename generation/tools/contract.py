@@ -12,13 +12,13 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, get_args, overload
 
 from pydantic import TypeAdapter
 
 from events.content import Json
 from events.ids import CallKey, ChatId, WorkerId
-from events.parts import CrashPolicy
+from events.parts import CrashPolicy, OnExpiry
 from generation.digest import digest_of
 from generation.errors import ToolDeclarationError
 from generation.prompt_types import ToolSpec
@@ -40,6 +40,11 @@ the function of the dead worker may be running still: ``NOT_HAPPENED`` is right 
 """
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+
+
+def is_duration(seconds: object) -> bool:
+    """Whether something is a number of seconds that ends."""
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
 
 
 class CallCancelled(Exception):
@@ -122,8 +127,11 @@ class Tool:
         reconcile: Asked before such a call of a ``report`` tool is reported: did it happen? See ``ReconcileFunction``.
         exclusive: It must be the only call of its step; otherwise none of them runs.
         stop_after: Its result, unless it is an error, ends the turn.
-        needs_approval: The client must approve each call before it runs.
+        needs_approval: The client must approve each call before it runs here.
         timeout: Seconds that a call may run; None for no limit.
+        action_timeout: Seconds that the client has for its result, or its approval; None for the agent's
+            (``Limits.action_timeout``).
+        on_expiry: What follows when it does not answer: the model goes on, or the turn ends; None for the agent's.
         function: What runs; None for a client's tool.
         arguments: Validates a call's arguments; None where the schema was given as JSON.
         context: Name of the function's parameter that takes the ``ToolContext``.
@@ -139,6 +147,8 @@ class Tool:
     stop_after: bool = False
     needs_approval: bool = False
     timeout: float | None = None
+    action_timeout: float | None = None
+    on_expiry: OnExpiry | None = None
     function: ToolFunction | None = None
     arguments: TypeAdapter[dict[str, Any]] | None = field(default=None, repr=False, compare=False)
     context: str | None = field(default=None, repr=False, compare=False)
@@ -157,10 +167,26 @@ class Tool:
             raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
         if not isinstance(self.description, str):
             raise ToolDeclarationError(self.name, f"the description is a text, not {type(self.description).__name__}")
-        seconds: object = self.timeout
-        if seconds is not None and (not isinstance(seconds, int | float) or not 0 < seconds < math.inf):
-            raise ToolDeclarationError(self.name, f"a timeout of {seconds!r} s")
+        for seconds in (self.timeout, self.action_timeout):
+            if seconds is not None and not is_duration(seconds):
+                raise ToolDeclarationError(self.name, f"a timeout of {seconds!r} s")
+        if self.on_expiry is not None and self.on_expiry not in get_args(OnExpiry):
+            raise ToolDeclarationError(self.name, f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
+        self._check_client()
         object.__setattr__(self, "schema", check_schema(self.name, self.schema))
+
+    def _check_client(self) -> None:
+        """Refuse what would have no effect: an approval where nothing runs here, a deadline where nobody is asked."""
+        if self.runner == "client":
+            if self.needs_approval:
+                why = "the client runs this tool and can ask by itself: needs_approval is for tools that run here"
+                raise ToolDeclarationError(self.name, why)
+            if self.timeout is not None:
+                raise ToolDeclarationError(self.name, "the client runs this tool: its time is the action_timeout")
+        elif not self.needs_approval and (self.action_timeout is not None or self.on_expiry is not None):
+            raise ToolDeclarationError(
+                self.name, "nothing is asked of the client: action_timeout and on_expiry are for needs_approval=True"
+            )
 
     def _check_reconcile(self, reconcile: object) -> None:
         if not callable(reconcile):
@@ -191,6 +217,8 @@ class Tool:
         stop_after: bool = False,
         needs_approval: bool = False,
         timeout: float | None = None,
+        action_timeout: float | None = None,
+        on_expiry: OnExpiry | None = None,
     ) -> Tool:
         """Declare a typed function as a tool.
 
@@ -205,6 +233,8 @@ class Tool:
             stop_after: See ``Tool``.
             needs_approval: See ``Tool``.
             timeout: Seconds; see ``Tool``.
+            action_timeout: Seconds; see ``Tool``.
+            on_expiry: See ``Tool``.
 
         Raises:
             ToolDeclarationError: The function cannot be a tool: a parameter without annotation or without a name of its
@@ -230,6 +260,8 @@ class Tool:
             stop_after=stop_after,
             needs_approval=needs_approval,
             timeout=timeout,
+            action_timeout=action_timeout,
+            on_expiry=on_expiry,
             function=function,
             arguments=signature.arguments,
             context=signature.context,
@@ -271,6 +303,8 @@ def tool(
     stop_after: bool = False,
     needs_approval: bool = False,
     timeout: float | None = None,
+    action_timeout: float | None = None,
+    on_expiry: OnExpiry | None = None,
 ) -> Callable[[ToolFunction], Tool]: ...
 
 
@@ -292,7 +326,8 @@ def client_tool(
     *,
     exclusive: bool = False,
     stop_after: bool = False,
-    needs_approval: bool = False,
+    action_timeout: float | None = None,
+    on_expiry: OnExpiry | None = None,
 ) -> Tool:
     """Declare a tool that the client runs: the chat waits for its result in ``requires_action``.
 
@@ -303,7 +338,8 @@ def client_tool(
             dataclass).
         exclusive: See ``Tool``.
         stop_after: See ``Tool``.
-        needs_approval: See ``Tool``.
+        action_timeout: Seconds that the client has; see ``Tool``.
+        on_expiry: What follows after them; see ``Tool``.
 
     Raises:
         ToolDeclarationError: A bad name, or a schema that is not one of an object.
@@ -315,5 +351,6 @@ def client_tool(
         runner="client",
         exclusive=exclusive,
         stop_after=stop_after,
-        needs_approval=needs_approval,
+        action_timeout=action_timeout,
+        on_expiry=on_expiry,
     )

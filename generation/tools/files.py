@@ -16,8 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from events.content import Content
+from events.cutting import truncate
 from events.parts import FilePart
-from generation.budget import truncate
 from generation.providers.files import is_text
 from generation.repair import short_text
 

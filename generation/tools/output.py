@@ -12,12 +12,12 @@ from msgspec import Struct
 from pydantic_core import SchemaSerializer, core_schema, to_jsonable_python
 
 from events.content import Content, Json, size_of
+from events.cutting import fit
 from events.errors import InvalidValue
 from events.ids import CallKey
 from events.parts import FilePart, ToolResultPart
 from events.reasons import Reason
 from events.values import encode_json, repair_value
-from generation.budget import truncate
 from generation.repair import whole_text
 from generation.tools.contract import ToolOutput
 from generation.tools.files import ToolFile, files_of
@@ -111,14 +111,14 @@ def answer_of(value: Any, budget: int) -> Answer:
     except (ValueError, TypeError, RecursionError, InvalidValue) as error:
         why = f"The tool ran, but what it gave has no JSON form: {type(value).__name__}: {_text_of(error)}"
         return error_answer(why, budget)
-    output = _fit(output, budget)
+    output = fit(output, budget)
     if not media and not attachments:
         return Answer(output, is_error, repaired)
     files = files_of(media, attachments, budget - size_of(output))
     if files.notes:
         said = output if isinstance(output, str) else encode_json(output).decode()
         room = size_of(output) + files.room
-        output = _fit("\n".join(filter(None, (said, *(f"[{note}]" for note in files.notes)))), room)
+        output = fit("\n".join(filter(None, (said, *(f"[{note}]" for note in files.notes)))), room)
     return Answer(output, is_error, repaired, files.media, files.attachments)
 
 
@@ -157,7 +157,7 @@ def _key(key: Any) -> Any:
 def error_answer(text: str, budget: int) -> Answer:
     """Return words for the model as an error, repaired and cut to ``budget`` bytes."""
     output, repaired = repair_value(text)
-    return Answer(_fit(output, budget), is_error=True, repaired=repaired)
+    return Answer(fit(output, budget), is_error=True, repaired=repaired)
 
 
 def exception_answer(error: BaseException, budget: int) -> Answer:
@@ -179,8 +179,3 @@ def _fallback(value: Any) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def _fit(output: Json, budget: int) -> Json:
-    text = output if isinstance(output, str) else encode_json(output).decode()
-    return output if len(text) * 4 <= budget or len(text.encode()) <= budget else truncate(text, budget)

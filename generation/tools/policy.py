@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from events.control import refused_as_one
 from events.ids import CallKey
 from generation.tools.output import Answer, CallResult
 
@@ -36,13 +37,11 @@ def exclusive_refusals(calls: Sequence[ToolCall]) -> tuple[CallResult, ...]:
     Nothing of such a batch runs, so that the model can make the calls again in steps of their own.
 
     Args:
-        calls: All open calls of the step, those that the client runs included.
+        calls: All open calls of the step, those that the client runs or has to approve included.
     """
-    if len(calls) < 2:
+    if not refused_as_one(calls):
         return ()
     names = sorted({call.name for call in calls if call.exclusive})
-    if not names:
-        return ()
     return tuple(
         CallResult(key=call.key, name=call.name, answer=Answer(_refusal(call, ", ".join(names)), is_error=True))
         for call in calls

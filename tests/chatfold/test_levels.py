@@ -12,7 +12,7 @@ from chatfold.repair import repair_chat
 from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from chatfold.verification import verify_chat
 from events.ids import ChatId
-from events.levels import FIRST, RECONCILE, SINCE, level_of_all
+from events.levels import FIRST, GENERATION, RECONCILE, SINCE, level_of_all
 from store import Store, open_store
 from store.migrate import migrate
 from store.schema import READER_LEVEL, level_of_new_chat
@@ -107,8 +107,8 @@ async def test_copies_have_the_level_of_what_they_hold(store: Store) -> None:
         await engine.fork("new", chat_id="fork")
         await engine.settled("fork")
         await engine.import_log(log, as_id="import")
-        assert (await level(store, "fork"), await needed(engine, "fork")) == (RECONCILE, RECONCILE)
-        assert (await level(store, "import"), await needed(engine, "import")) == (RECONCILE, RECONCILE)
+        assert (await level(store, "fork"), await needed(engine, "fork")) == (GENERATION, GENERATION)
+        assert (await level(store, "import"), await needed(engine, "import")) == (GENERATION, GENERATION)
 
 
 async def test_a_header_below_its_log_is_found_and_repaired(store: Store) -> None:
@@ -120,11 +120,11 @@ async def test_a_header_below_its_log_is_found_and_repaired(store: Store) -> Non
         assert await store.rebuild_header(replace(loaded.header, reader_level=FIRST))
         verdict = await verify_chat(store, "new")
         assert [finding.problem for finding in verdict.findings] == [
-            f"the header says that releases of level {FIRST} can read the log, it needs {RECONCILE}"
+            f"the header says that releases of level {FIRST} can read the log, it needs {GENERATION}"
         ]
         assert (await repair_chat(store, "new")).header == ("reader_level",)
         assert (await verify_chat(store, "new")).findings == ()
-        assert await level(store, "new") == RECONCILE
+        assert await level(store, "new") == GENERATION
 
 
 async def test_a_database_of_an_older_release_keeps_its_level(tmp_path: Path) -> None:

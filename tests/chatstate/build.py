@@ -33,6 +33,40 @@ CALLS: dict[str, ToolCallPart] = {
     "exclusive": ToolCallPart(
         name="exclusive", arguments=Content("{}"), provider_call_id="p", runner="local", exclusive=True
     ),
+    "exclusive client": ToolCallPart(
+        name="exclusive client", arguments=Content("{}"), provider_call_id="p", runner="client", exclusive=True
+    ),
+    "exclusive approval": ToolCallPart(
+        name="exclusive approval",
+        arguments=Content("{}"),
+        provider_call_id="p",
+        runner="local",
+        exclusive=True,
+        needs_approval=True,
+    ),
+    "brief client": ToolCallPart(
+        name="brief client",
+        arguments=Content("{}"),
+        provider_call_id="p",
+        runner="client",
+        action_timeout_us=TIMEOUT // 10,
+    ),
+    "patient client": ToolCallPart(
+        name="patient client",
+        arguments=Content("{}"),
+        provider_call_id="p",
+        runner="client",
+        action_timeout_us=TIMEOUT * 10,
+        action_on_expiry="go_on",
+    ),
+    "ending approval": ToolCallPart(
+        name="ending approval",
+        arguments=Content("{}"),
+        provider_call_id="p",
+        runner="local",
+        needs_approval=True,
+        action_on_expiry="end_turn",
+    ),
     "stop": ToolCallPart(name="stop", arguments=Content("{}"), provider_call_id="p", runner="local", stop_after=True),
     "client": ToolCallPart(name="client", arguments=Content("{}"), provider_call_id="p", runner="client"),
     "approval": ToolCallPart(

@@ -109,6 +109,7 @@ COMMANDS: Final[dict[str, _Build]] = {
     "set_title": lambda _chat, _dead: c.SetTitle(title=Content("A talk")),
     "set_labels": lambda _chat, _dead: c.SetLabels(labels={"team": "red"}),
     "set_model": lambda _chat, _dead: c.SetModel(model="m2"),
+    "set_active_tools": lambda _chat, _dead: c.SetActiveTools(tools=("look",)),
     "set_agent": lambda _chat, _dead: c.SetAgent(agent="other"),
     "set_pinned": lambda _chat, _dead: c.SetPinned(pinned=True),
     "set_retention": lambda _chat, _dead: c.SetRetention(retention_us=1),

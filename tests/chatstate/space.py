@@ -31,6 +31,7 @@ CALLS: Final[tuple[tuple[str, ...], ...]] = (
     ("rerun", "report"),
     ("asked",),
     ("exclusive", "client"),
+    ("exclusive client", "approval"),
     ("client", "approval"),
 )
 """The answers with calls that are tried."""
@@ -141,6 +142,7 @@ def _metadata(chat: Chat) -> Iterator[c.AnyCommand]:
     yield c.SetLabels(labels={"team": "red"})
     yield c.SetModel(model="m2")
     yield c.SetAgent(agent="helper")
+    yield c.SetActiveTools(tools=("look",))
     yield c.SetPinned(pinned=True)
     yield c.SetRetention(retention_us=1)
     yield c.MarkContext(mark="stale", revision="r2")

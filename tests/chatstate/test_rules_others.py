@@ -156,6 +156,7 @@ def test_metadata_changes_no_status_history_or_queue() -> None:
         c.SetLabels(labels={"a": "b"}),
         c.SetModel(model="m2", effort="high"),
         c.SetAgent(agent="other"),
+        c.SetActiveTools(tools=("look",)),
         c.SetPinned(pinned=True),
         c.SetRetention(retention_us=5),
         c.MarkContext(mark="refresh"),

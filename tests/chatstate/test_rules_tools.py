@@ -263,11 +263,23 @@ def test_a_failed_turn_keeps_calls_open_and_never_repeats_an_unsafe_one_that_ran
     assert [call.recorded for call in chat.calls] == [True, False]
 
 
-def test_a_client_call_that_joined_a_refused_batch_is_not_lost() -> None:
-    chat = reach(X.R0, work=called("exclusive", "client"))
+@pytest.mark.parametrize("sorts", [("exclusive", "client"), ("exclusive client", "approval"), ("report", "exclusive")])
+def test_a_call_of_a_batch_that_is_refused_as_one_did_not_run(sorts: tuple[str, ...]) -> None:
+    """Neither is it lost with its worker, nor is its outcome unknown."""
+    chat = reach(X.R0, work=called(*sorts))
     chat.do(b.start(chat, "tools", *(call.key for call in chat.calls)))
     chat.do(b.acquire("w2", dead=True))
-    assert [(call.recorded, call.started) for call in chat.calls] == [(True, True), (False, False)]
+    assert [(call.recorded, call.started) for call in chat.calls] == [(False, False), (False, False)]
+    chat.do(b.start(chat, "tools", *(call.key for call in chat.calls)))
+    chat.do(c.Interrupt(lease_dead=True))
+    assert {*reasons(chat)} <= {Reason.NOT_STARTED, Reason.INTERRUPT}
+
+
+@pytest.mark.parametrize("sorts", [("report", "client"), ("report", "approval")])
+def test_only_what_is_refused_as_one_draws_calls_of_the_client_into_a_batch(sorts: tuple[str, ...]) -> None:
+    chat = reach(X.R0, work=called(*sorts))
+    with pytest.raises(TransitionNotAllowed, match="are not open, have a result, or wait for approval"):
+        chat.do(b.start(chat, "tools", *(call.key for call in chat.calls)))
 
 
 def test_a_batch_is_committed_in_call_order_when_none_of_it_runs() -> None:

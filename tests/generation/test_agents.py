@@ -108,8 +108,8 @@ def test_a_chat_may_choose_model_and_effort() -> None:
 
 
 def test_tools_come_in_the_order_of_their_names() -> None:
-    assert [spec.name for spec in agent().declarations()] == ["look", "pick"]
-    assert agent().declarations() == agent(tools=[look, PICK]).declarations()
+    assert [tool.name for tool in agent().offered()] == ["look", "pick"]
+    assert agent().offered() == agent(tools=[look, PICK]).offered()
     assert agent().revision == agent(tools=(look, PICK)).revision
 
 

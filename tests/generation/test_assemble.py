@@ -131,11 +131,14 @@ class TestFrozenFacts:
             exclusive=True,
             stop_after=True,
             needs_approval=True,
+            created_at=100,
         )
 
     def test_of_an_unknown_tool(self) -> None:
         (part,) = fold(call_end(name="nobody"), FINISH, tools={"t": self.POLICY}).parts(ID)
-        assert part == ToolCallPart(name="nobody", arguments=Content("{}"), provider_call_id="c", runner="local")
+        assert part == ToolCallPart(
+            name="nobody", arguments=Content("{}"), provider_call_id="c", runner="local", created_at=100
+        )
 
     def test_of_a_call_that_the_provider_ran(self) -> None:
         (part,) = fold(call_end(provider=True), FINISH, tools={"t": self.POLICY}).parts(ID)
@@ -147,6 +150,15 @@ class TestCutShort:
     def test_text_and_reasoning_stay_as_far_as_they_came(self) -> None:
         parts = cut(ReasoningDelta(block=0, text="Hm"), TextDelta(block=1, text="Hel"))
         assert [part.text.text for part in parts if isinstance(part, TextPart | ReasoningPart)] == ["Hm", "Hel"]
+
+    def test_reasoning_that_was_cut_ends_when_it_was(self) -> None:
+        given = ReasoningDelta(block=0, text="Hm"), ReasoningEnd(block=0), ReasoningDelta(block=1, text="Ah")
+        assembler = fold(*given)
+        whole, cut_off = assembler.parts(ID, interrupted=True, ended_at=900)
+        assert isinstance(whole, ReasoningPart)
+        assert isinstance(cut_off, ReasoningPart)
+        assert (whole.started_at, whole.ended_at) == (100, 101)
+        assert (cut_off.started_at, cut_off.ended_at) == (102, 900)
 
     @pytest.mark.parametrize(
         ("arguments", "kept"), [('{"a": 1}', True), ("{}", True), ('{"a"', False), ("", False), ("1", False)]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from generation.budget import result_budget, truncate
+from events.cutting import truncate
+from generation.budget import result_budget
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=3000)
 

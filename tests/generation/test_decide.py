@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from events.control import Control, Indexes, OpenCall
+from events.control import Control, Indexes, OpenCall, refused_as_one
 from events.ids import CallKey
 from events.messages import Usage
 from events.records import Budget, ModelPolicy, Policy
@@ -83,17 +83,49 @@ ROWS = {
         "D1",
         "run_tools",
         state({"open_calls": (ALONE, CLIENT)}),
-        {"local": 1, "recorded": 0},
+        {"local": 1, "recorded": 0, "refused": 2},
         RunTools,
         rest={"calls": (ALONE.key, CLIENT.key)},
     ),
-    "a call that waits for approval is not started with them": Row(
+    "and those that wait for approval": Row(
         "D1",
         "run_tools",
         state({"open_calls": (ALONE, WAITING, CLIENT)}),
-        {"local": 1, "recorded": 0},
+        {"local": 1, "recorded": 0, "refused": 3},
         RunTools,
-        rest={"calls": (ALONE.key, CLIENT.key)},
+        rest={"calls": (ALONE.key, WAITING.key, CLIENT.key)},
+    ),
+    "an exclusive call of the client draws the local one in": Row(
+        "D1",
+        "run_tools",
+        state({"open_calls": (LOCAL, replace(CLIENT, exclusive=True))}),
+        {"local": 1, "recorded": 0, "refused": 2},
+        RunTools,
+        rest={"calls": (LOCAL.key, CLIENT.key)},
+    ),
+    "client calls of which one must be alone": Row(
+        "D1",
+        "run_tools",
+        state({"open_calls": (CLIENT, replace(CLIENT, key=CallKey("3.0#9"), exclusive=True))}),
+        {"local": 0, "recorded": 0, "refused": 2},
+        RunTools,
+        rest={"calls": (CLIENT.key, CallKey("3.0#9"))},
+    ),
+    "an exclusive call that waits for approval beside a client's": Row(
+        "D1",
+        "run_tools",
+        state({"open_calls": (CLIENT, replace(WAITING, exclusive=True))}),
+        {"local": 0, "recorded": 0, "refused": 2},
+        RunTools,
+        rest={"calls": (CLIENT.key, WAITING.key)},
+    ),
+    "refusals of which one is recorded": Row(
+        "D1",
+        "run_tools",
+        state({"open_calls": (RECORDED, replace(CLIENT, exclusive=True))}),
+        {"local": 1, "recorded": 1, "refused": 2},
+        RunTools,
+        rest={"calls": (CLIENT.key,)},
     ),
     "a recorded call runs no more": Row(
         "D1",
@@ -114,6 +146,13 @@ ROWS = {
     "approved": Row("D1", "run_tools", state({"open_calls": (APPROVED,)}), {"local": 1, "recorded": 0}, RunTools),
     "client calls": Row(
         "D2", "require_action", state({"open_calls": (CLIENT,)}), {"client": 1, "approvals": 0}, AskClient
+    ),
+    "an exclusive call of the client alone": Row(
+        "D2",
+        "require_action",
+        state({"open_calls": (replace(CLIENT, exclusive=True),)}),
+        {"client": 1, "approvals": 0},
+        AskClient,
     ),
     "approvals": Row(
         "D2",
@@ -444,4 +483,5 @@ def test_there_is_a_decision_for_every_chat_and_it_is_the_first_rule_that_holds(
         # What it starts, the machine lets it start.
         open_calls = {call.key: call for call in control.indexes.open_calls}
         started = [open_calls[key] for key in decision.calls]
-        assert all(not call.recorded and (call.may_run or call.runner == "client") for call in started)
+        one = refused_as_one(control.indexes.open_calls)
+        assert all(not call.recorded and (call.may_run or one) for call in started)

@@ -82,7 +82,7 @@ def live(stream: Sequence[StreamPart | UsageSoFar]) -> Message | None:
     for place, part in enumerate(stream):
         assembler.add(part, 100 + place)
     step = assembler.step("anthropic", "model-one", started_at=90, ended_at=99 + len(stream))
-    parts = assembler.parts(MessageId("0.0"), interrupted=True)
+    parts = assembler.parts(MessageId("0.0"), interrupted=True, ended_at=step.ended_at)
     cost = 2 * step.usage.input + 4 * step.usage.output
     whole = Step(**{**{name: getattr(step, name) for name in Step.__struct_fields__}, "cost_micros": cost})
     return Message(role="assistant", parts=parts, step=whole, interrupted=True) if parts else None

@@ -15,7 +15,7 @@ from events.ids import ChatId, CommandId, WorkerId, message_id
 from events.messages import Message
 from events.parts import TextPart, ToolResultPart
 from events.records import Actor, AttemptReport, Policy, ReleaseReason, RequestDigests
-from events.vocabulary import ActionRequired, InterruptionFinished, Released, StepCommitted, TurnFailed
+from events.vocabulary import ActionRequired, AttemptStarted, InterruptionFinished, Released, StepCommitted, TurnFailed
 from generation.errors import ClassifiedError
 from generation.outcomes import Answered, ContextCollected, Failed, ResultsCame, Stopped, Summarised, ToolsEnded
 from generation.plans import Held, Hold, Outcome, Task, acquire, note, settle
@@ -23,10 +23,20 @@ from generation.policy import policy_digest
 from store.append import CommandIdentity, PlanRun
 from store.heading import header_of
 from store.loading import LoadedChat
+from store.schema import READER_LEVEL
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat
 from tests.chatstate.reach import compacting, generating, reach, running_tools
 
+EXCLUSIVE = [
+    ("exclusive", "report"),
+    ("exclusive", "approval", "client"),
+    ("exclusive client", "report"),
+    ("client", "exclusive client"),
+    ("client", "exclusive approval"),
+    ("exclusive approval", "rerun"),
+    ("exclusive client", "exclusive client"),
+]
 HELD = Held(policy=b.POLICY, digest=policy_digest(b.POLICY))
 ACTOR = Actor(kind="worker", id="w1")
 DIGESTS = RequestDigests(system="s", tools="t", messages="m", options="o")
@@ -48,7 +58,7 @@ def hold(epoch: int = 1, *, policy: Held | None = HELD, stop: ReleaseReason | No
 
 
 def run_of(chat: Chat, *, alive: bool = True) -> PlanRun:
-    header = header_of(chat.state, bytes(32), chat=ChatId("chat"), title=None, foreign=False, reader_level=1)
+    header = header_of(chat.state, bytes(32), chat=ChatId("chat"), title=None, foreign=False, reader_level=READER_LEVEL)
     loaded = LoadedChat(state=chat.state, header=header, now=chat.now, holder_alive=alive)
     return PlanRun(loaded, chat.now + SECOND, CommandIdentity(command=CommandId("c"), actor=ACTOR))
 
@@ -314,12 +324,25 @@ def test_a_new_policy_is_recorded_before_the_decision_that_it_changes() -> None:
     assert (event.decision.rule, event.decision.policy) == ("D0", strict.digest)
 
 
-def test_an_exclusive_call_beside_one_that_waits_for_approval() -> None:
+@pytest.mark.parametrize("sorts", EXCLUSIVE, ids=" ".join)
+def test_an_exclusive_call_draws_all_others_into_the_batch(sorts: tuple[str, ...]) -> None:
     chat = working(generating)
     run = run_of(chat)
-    settle(hold(), task_of(chat), answered("exclusive", "approval", "client"))(run)
+    settle(hold(), task_of(chat), answered(*sorts))(run)
     assert types(run) == ["step_committed", "attempt_started"]
-    assert [call.name for call in run.state.control.indexes.open_calls if call.started] == ["exclusive", "client"]
+    calls = run.state.control.indexes.open_calls
+    assert [call.name for call in calls if call.started] == [call.name for call in calls]
+    event = last(run).event
+    assert isinstance(event, AttemptStarted)
+    assert event.decision.facts["refused"] == len(sorts)
+
+
+@pytest.mark.parametrize("sort", ["exclusive client", "exclusive approval"])
+def test_a_client_is_asked_for_an_exclusive_call_that_is_alone(sort: str) -> None:
+    chat = working(generating)
+    run = run_of(chat)
+    settle(hold(), task_of(chat), answered(sort))(run)
+    assert types(run) == ["step_committed", "action_required"]
 
 
 def test_a_partial_answer_is_kept_as_such_and_its_calls_are_closed() -> None:

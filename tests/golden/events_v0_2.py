@@ -14,7 +14,7 @@ from events import vocabulary as v
 from events.content import Content
 from events.messages import ContextMark, Message
 from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
-from events.records import ActionItem, AttemptReport, ModelPolicy, Policy, ToolPolicy
+from events.records import ActionItem, AttemptReport, ModelPolicy, Origin, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
@@ -63,14 +63,23 @@ EVENTS: Final[dict[str, v.Event]] = {
         items=(ActionItem(kind="budget"),),
         result_budget=65_536,
     ),
-    "policy_recorded.active_tools": v.PolicyRecorded(
+    "active_tools_changed": v.ActiveToolsChanged(tools=("ask", "look")),
+    "chat_forked.active_tools": v.ChatForked(
+        chat="fork",
+        owner="ann",
+        agent="helper",
+        release="0.2.0",
+        origin=Origin(chat="origin", version=3, digest="0f"),
+        owed=True,
+        active_tools=("look",),
+    ),
+    "policy_recorded.deadlines": v.PolicyRecorded(
         digest="d",
         policy=Policy(
             agent="helper",
             revision="r",
             model=ModelPolicy(provider="anthropic", name="claude-test-1"),
             tools=(ToolPolicy(name="ask", action_timeout_us=60_000_000, action_on_expiry="end_turn"),),
-            active_tools=("ask",),
         ),
     ),
     "retry_scheduled.context_tokens": v.RetryScheduled(
@@ -79,6 +88,7 @@ EVENTS: Final[dict[str, v.Event]] = {
         not_before=T,
         error=ERROR,
         report=AttemptReport(step=replace(STEP, context_tokens=77)),
+    ),
     "context_marked": v.ContextMarked(mark="stale", revision="r-2"),
     "context_persisted.skills": v.ContextPersisted(
         attempt=1,

@@ -21,7 +21,17 @@ from tests.chatstate.space import every_command
 CHAT = ChatId("chat")
 USER = Actor(kind="user", id="ann")
 HOUR = 3_600_000_000
-ASIDE = (c.SetTitle, c.SetLabels, c.SetModel, c.SetAgent, c.SetPinned, c.SetRetention, c.ReorderQueue, c.Erase)
+ASIDE = (
+    c.SetTitle,
+    c.SetLabels,
+    c.SetModel,
+    c.SetAgent,
+    c.SetActiveTools,
+    c.SetPinned,
+    c.SetRetention,
+    c.ReorderQueue,
+    c.Erase,
+)
 """Commands that do little to a history, and one that does all too much; drawn less often than the others."""
 ENDING = (c.EditMessage, c.SendInterrupting, c.Interrupt, c.Archive, c.PromoteQueued, c.Release, c.FailTurn)
 """Commands that end a turn before much came of it; drawn less often too."""
