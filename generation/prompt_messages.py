@@ -10,7 +10,7 @@ from typing import Final, final
 
 from events.ids import CallKey, call_key
 from events.messages import Message
-from events.parts import ContextFilePart, SkillPart, TextPart, ToolCallPart, ToolResultPart
+from events.parts import ContextFilePart, ReasoningPart, SkillPart, TextPart, ToolCallPart, ToolResultPart
 from events.transcript import TranscriptMessage
 from generation.prompt_ids import CallIds
 from generation.prompt_parts import (
@@ -106,6 +106,7 @@ def _assistant(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart
     answers: list[PromptPart] = []
     pending: dict[CallKey, tuple[str, str]] = {}
     given: dict[CallKey, int] = {}
+    spoiled = False  # whether a part is not what the model said: what it signed after that holds no more
     for index, part in enumerate(message.parts):
         if isinstance(part, ToolResultPart):
             given.setdefault(part.call, index)
@@ -126,7 +127,9 @@ def _assistant(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart
         elif isinstance(part, ToolResultPart):
             if part.call in pending:
                 own.append(result_part(part, *pending.pop(part.call)))
-        elif (converted := assistant_part(part, message.step)) is not None:
-            own.append(converted)
+        elif not (spoiled and isinstance(part, ReasoningPart)):
+            converted = assistant_part(part, message.step)
+            own += [converted] if converted is not None else []
+        spoiled = spoiled or bool(getattr(part, "repaired", ()))
     made = [PromptMessage(role="assistant", parts=tuple(own))] if own else []
     return [*made, PromptMessage(role="tool", parts=tuple(answers))] if answers else made

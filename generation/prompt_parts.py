@@ -98,6 +98,8 @@ def _reasoning(part: ReasoningPart, step: Step | None) -> PromptReasoning | None
     text, metadata = text_of(part.text), _metadata(part.metadata)
     if not text.strip() and metadata is None:
         return None
+    if part.repaired and metadata is not None:
+        return None  # a signature, or an item's id, is that of the text as it came
     return PromptReasoning(
         text=text,
         metadata=metadata,

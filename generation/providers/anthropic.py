@@ -15,7 +15,8 @@ from anthropic import AsyncAnthropic, CredentialsError
 from events.content import Json
 from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
-from generation.providers.anthropic_wire import NAME, THINKING, body
+from generation.providers.anthropic_prefix import signed_behind
+from generation.providers.anthropic_wire import NAME, THINKING, body_and_prefix
 from generation.providers.base_url import check_where
 from generation.providers.contract import (
     CallDelta,
@@ -100,9 +101,9 @@ class AnthropicProvider:
         client = self._client
         if client is None or not (client.api_key or client.auth_token or client.credentials):
             raise missing_key(NAME, self._keyless)
-        reader = _Reader(request.model, may_pause=bool(request.native))
         async with classified(NAME, self._clock):
-            payload = body(request)
+            payload, prefix = body_and_prefix(request)
+            reader = _Reader(request.model, prefix, may_pause=bool(request.native))
             known = {name: payload.pop(name) for name in ("model", "messages", "max_tokens")}
             said, more = known["messages"], True
             while more:
@@ -142,11 +143,13 @@ class _Reader:
 
     Args:
         model: The model that was asked.
+        prefix: The digest of the conversation that it was asked to go on.
         may_pause: Whether the answer may pause; its blocks are kept then, to be handed back.
     """
 
-    def __init__(self, model: str, *, may_pause: bool = False) -> None:
+    def __init__(self, model: str, prefix: str = "", *, may_pause: bool = False) -> None:
         self._model = model
+        self._prefix = prefix
         self._kept: list[dict[str, Any]] | None = [] if may_pause else None
         self._pauses = 0
         self._spent = Usage()
@@ -283,11 +286,11 @@ class _Reader:
                 return [TextEnd(block=number, metadata=self._tag(cited) if cited else None)]
             case "thinking":
                 self._keep({"type": "thinking", "thinking": text, "signature": block.signature})
-                metadata = self._tag({"signature": block.signature}) if block.signature else None
+                metadata = self._signed({"signature": block.signature}) if block.signature else None
                 return [ReasoningEnd(block=number, metadata=metadata)]
             case "redacted_thinking":
                 self._keep({"type": "redacted_thinking", "data": raw.data})
-                return [ReasoningEnd(block=number, metadata=self._tag({"data": raw.data}), redacted=True)]
+                return [ReasoningEnd(block=number, metadata=self._signed({"data": raw.data}), redacted=True)]
             case "tool_use":
                 self._keep({"type": "tool_use"})
                 return [CallEnd(block=number, id=raw.id, name=raw.name, arguments=block.arguments)]
@@ -328,6 +331,9 @@ class _Reader:
             source for page in found for source in self._source(_text(page.get("url")), _text(page.get("title")))
         ]
         return [result, *sources]
+
+    def _signed(self, data: Json) -> Json:
+        return signed_behind(self._tag(data), self._prefix)
 
     def _tag(self, data: Json) -> Json:
         return tag(NAME, self._model, data)

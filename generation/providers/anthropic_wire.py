@@ -21,6 +21,7 @@ from generation.prompt_types import (
     PromptResult,
     PromptText,
 )
+from generation.providers.anthropic_prefix import Prefix, before_messages
 from generation.providers.files import IMAGES, PDF, as_text
 from generation.providers.metadata import own, own_reasoning
 from generation.providers.native import native_tools
@@ -50,7 +51,20 @@ def body(request: ModelRequest) -> dict[str, Any]:
     Raises:
         OptionRefused: An option of the request is none of this transport's.
     """
-    messages = wire_messages(request)
+    return _body(request, wire_messages(request))
+
+
+def body_and_prefix(request: ModelRequest) -> tuple[dict[str, Any], str]:
+    """Return the body of the request, and the digest of the conversation that an answer's thinking is signed behind.
+
+    Raises:
+        OptionRefused: An option of the request is none of this transport's.
+    """
+    made = _made(request)
+    return _body(request, made.whole()), made.prefix.digest
+
+
+def _body(request: ModelRequest, messages: list[Block]) -> dict[str, Any]:
     _mark_cached(messages)
     max_tokens = request.max_output or DEFAULT_MAX_OUTPUT
     result: dict[str, Any] = {"model": request.model, "messages": messages, **_thinking(request, messages, max_tokens)}
@@ -86,7 +100,12 @@ def _thinking(request: ModelRequest, messages: Sequence[Block], max_tokens: int)
 
 
 def _goes_on_without_thinking(messages: Sequence[Block]) -> bool:
-    last: list[Block] = next((each["content"] for each in reversed(messages) if each["role"] == "assistant"), [])
+    last: list[Block] = []  # the newest answer, which the service puts together of messages that follow each other
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            last = [*message["content"], *last]
+        elif last:
+            break
     calls = any(block["type"] == "tool_use" for block in last)
     return calls and last[0]["type"] not in THINKING
 
@@ -96,26 +115,31 @@ def wire_messages(request: ModelRequest) -> list[Block]:
 
     The list is the caller's, what is in it is not: it is kept for the requests to come.
     """
-    model = request.model
-    return made_of(request.messages, (NAME, model), lambda: _Wire(model), least=LEAST).whole()
+    return _made(request).whole()
+
+
+def _made(request: ModelRequest) -> _Wire:
+    model, before = request.model, before_messages(request)
+    return made_of(request.messages, (NAME, model, before), lambda: _Wire(model, Prefix(before)), least=LEAST)
 
 
 class _Wire:
     """The messages so far. What is in the list stays as it is: earlier requests have it too."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, prefix: Prefix) -> None:
         self._model = model
+        self.prefix = prefix
         self._messages: list[Block] = []
         self._heavy: list[tuple[int, int, PromptPart]] = []
         """Message, block and part of what is made anew for each request."""
 
     def copy(self) -> _Wire:
-        other = _Wire(self._model)
+        other = _Wire(self._model, self.prefix.copy())
         other._messages, other._heavy = self._messages.copy(), self._heavy.copy()
         return other
 
     def take(self, message: PromptMessage) -> None:
-        made = _blocks(message, self._model)
+        made = _blocks(self.prefix.take(message), self._model)
         if not made:
             return
         messages, role = self._messages, "assistant" if message.role == "assistant" else "user"

@@ -229,8 +229,8 @@ class _Reader:
             text = "\n\n".join(piece.text for piece in item.summary or [])
             parts = [ReasoningDelta(block=number, text=text)] if text else []
         plain: dict[str, Json] = item.model_dump(mode="json", exclude_none=True)
-        plain.pop("status", None)  # a field of answers; what is handed back has none
-        metadata = self._tag(plain) if plain.get("encrypted_content") else None
+        ended = plain.pop("status", None) in {None, "completed"}  # a field of answers; what is handed back has none
+        metadata = self._tag(plain) if ended and plain.get("encrypted_content") else None
         return [*parts, ReasoningEnd(block=number, metadata=metadata)]
 
     def _tag(self, data: Json) -> Json:
