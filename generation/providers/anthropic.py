@@ -48,6 +48,7 @@ _REASONS: Final[dict[str, FinishReason]] = {
     "refusal": "refusal",
 }
 _PAUSED: Final = {"stop_reason": "pause_turn"}
+_UNKNOWN: Final = "unknown"
 
 
 class AnthropicProvider:
@@ -103,7 +104,7 @@ class AnthropicProvider:
             raise missing_key(NAME, self._keyless)
         async with classified(NAME, self._clock):
             payload, prefix = body_and_prefix(request)
-            reader = _Reader(request.model, prefix, may_pause=bool(request.native))
+            reader = _Reader(request.model, prefix)
             known = {name: payload.pop(name) for name in ("model", "messages", "max_tokens")}
             said, more = known["messages"], True
             while more:
@@ -144,13 +145,13 @@ class _Reader:
     Args:
         model: The model that was asked.
         prefix: The digest of the conversation that it was asked to go on.
-        may_pause: Whether the answer may pause; its blocks are kept then, to be handed back.
     """
 
-    def __init__(self, model: str, prefix: str = "", *, may_pause: bool = False) -> None:
+    def __init__(self, model: str, prefix: str = "") -> None:
         self._model = model
         self._prefix = prefix
-        self._kept: list[dict[str, Any]] | None = [] if may_pause else None
+        self._kept: list[dict[str, Any]] = []
+        """The blocks so far as the service wants them back where it pauses, of those that it does not only the type."""
         self._pauses = 0
         self._spent = Usage()
         self._urls: set[str] = set()
@@ -203,25 +204,24 @@ class _Reader:
         """Whether the answer paused and can go on; what it may not leave open is a call of the client's."""
         if self._stop != _PAUSED:
             return False
-        if any(block["type"] == "tool_use" for block in self._kept or ()):
+        kinds = {block["type"] for block in self._kept}
+        if "tool_use" in kinds:
             self._reason = "tool_calls"
-        elif self._kept and self._pauses >= MOST_PAUSES:
+        elif self._pauses >= MOST_PAUSES:
             self._reason = "length"
-        return bool(self._kept) and self._reason == "unknown"
+        else:
+            return _UNKNOWN not in kinds and not kinds <= THINKING
+        return False
 
     def handed_back(self) -> list[dict[str, Any]]:
         """Return the blocks of an answer that paused, and read on."""
         self._pauses += 1
         self._spent += self._usage
         self._usage, self.whole, self.paused = Usage(), False, False
-        blocks = list(self._kept or ())
-        while len(blocks) > 1 and blocks[-1]["type"] in THINKING:
+        blocks = self._kept.copy()
+        while blocks[-1]["type"] in THINKING:
             blocks.pop()  # no message may end so
         return blocks
-
-    def _keep(self, block: dict[str, Any]) -> None:
-        if self._kept is not None:
-            self._kept.append(block)
 
     def _number(self) -> int:
         self._next += 1
@@ -245,10 +245,10 @@ class _Reader:
     def _delta(self, block: _Block, delta: Any) -> list[StreamPart]:
         match delta.type:
             case "text_delta":
-                self._grow(block, delta.text)
+                block.pieces.append(delta.text)
                 return [TextDelta(block=block.number, text=delta.text)]
             case "thinking_delta":
-                self._grow(block, delta.thinking)
+                block.pieces.append(delta.thinking)
                 return [ReasoningDelta(block=block.number, text=delta.thinking)]
             case "signature_delta":
                 block.signature += delta.signature
@@ -262,11 +262,6 @@ class _Reader:
                 return self._source(getattr(delta.citation, "url", None), getattr(delta.citation, "title", None))
             case _:
                 return []
-
-    def _grow(self, block: _Block, text: str) -> None:
-        """Keep more of a text that may have to be handed back."""
-        if self._kept is not None:
-            block.pieces.append(text)
 
     def _source(self, url: str | None, title: str | None) -> list[StreamPart]:
         """Return a source, once of each page."""
@@ -282,29 +277,31 @@ class _Reader:
         match block.kind:
             case "text":
                 if text.strip():
-                    self._keep({"type": "text", "text": text, **cited})
+                    self._kept.append({"type": "text", "text": text, **cited})
                 return [TextEnd(block=number, metadata=self._tag(cited) if cited else None)]
             case "thinking":
-                self._keep({"type": "thinking", "thinking": text, "signature": block.signature})
-                metadata = self._signed({"signature": block.signature}) if block.signature else None
-                return [ReasoningEnd(block=number, metadata=metadata)]
+                if not block.signature:
+                    return [ReasoningEnd(block=number)]  # it cannot come back
+                self._kept.append({"type": "thinking", "thinking": text, "signature": block.signature})
+                return [ReasoningEnd(block=number, metadata=self._signed({"signature": block.signature}))]
             case "redacted_thinking":
-                self._keep({"type": "redacted_thinking", "data": raw.data})
+                self._kept.append({"type": "redacted_thinking", "data": raw.data})
                 return [ReasoningEnd(block=number, metadata=self._signed({"data": raw.data}), redacted=True)]
             case "tool_use":
-                self._keep({"type": "tool_use"})
+                self._kept.append({"type": "tool_use"})
                 return [CallEnd(block=number, id=raw.id, name=raw.name, arguments=block.arguments)]
             case "server_tool_use":
                 return [self._server_call(block)]
             case kind if kind.endswith("_tool_result"):
                 return self._server_result(block)
             case _:
+                self._kept.append({"type": _UNKNOWN})
                 return []
 
     def _server_call(self, block: _Block) -> CallEnd:
         raw = block.raw
         plain = {**_plain(raw), "input": _loads(block.arguments)}
-        self._keep(plain)
+        self._kept.append(plain)
         return CallEnd(
             block=block.number,
             id=raw.id,
@@ -316,7 +313,7 @@ class _Reader:
 
     def _server_result(self, block: _Block) -> list[StreamPart]:
         plain = _plain(block.raw)
-        self._keep(plain)
+        self._kept.append(plain)
         content = plain.get("content")
         result = ProviderResult(
             block=block.number,

@@ -281,6 +281,29 @@ async def test_an_answer_that_pauses_beside_a_call_of_ours_waits_for_its_result(
     assert server.refused == []
 
 
+@pytest.mark.parametrize("native", [True, False])
+async def test_whatever_an_agent_declares_an_answer_that_pauses_goes_on(*, native: bool) -> None:
+    script = [Answer("Wait", stop="pause"), Answer(", and see.")]
+    async with serving("anthropic", script) as (server, provider):
+        chat = Conversation(provider)
+        chat.native = (WebSearch(),) if native else ()
+        chat.say("Rain?")
+        parts = await chat.answer()
+    assert server.refused == []
+    assert [part.text.text for part in parts if isinstance(part, TextPart)] == ["Wait", ", and see."]
+
+
+async def test_thinking_alone_is_not_gone_on_with() -> None:
+    async with serving("anthropic", [Answer([THOUGHT], stop="pause")]) as (server, provider):
+        chat = talking(provider)
+        chat.say("Rain?")
+        await chat.answer()
+        step = chat.items[1].message.step
+    assert step is not None
+    assert step.finish_reason == "unknown"
+    assert len(server.requests) == 1
+
+
 async def test_usage_of_both_requests_is_told_as_it_comes() -> None:
     script = [paused(usage=Usage(input=100, output=10)), Answer([Search(results=[A]), Text("x")])]
     async with serving("anthropic", script) as (_, provider):

@@ -98,5 +98,5 @@ def test_thinking_that_was_repaired_does_not_come_back_nor_what_came_after_it(
         parts=(*thoughts, TextPart(text=Content("Yes."))),
         step=Step(provider="anthropic", model=MODEL),
     )
-    (made,) = alone(TranscriptMessage(MessageId("2.0"), message, 2))
+    made = alone(TranscriptMessage(MessageId("2.0"), message, 2))
     assert [part.text for part in made.parts if isinstance(part, PromptReasoning)] == kept
