@@ -171,7 +171,11 @@ async def test_live_results_come_in_the_order_of_the_calls(place: Place) -> None
         state = await scene.settled(chat)
         watcher = scene.watchers[chat]
         await watcher.until_version(state.control.version)
-        assert [part.name for part in live_results(watcher.items)] == ["first", "second", "third"]
+        shown = live_results(watcher.items)
+        assert [part.name for part in shown] == ["first", "second", "third"]
+        ended = [part.ended_at or 0 for part in shown]
+        assert ended == sorted(ended, reverse=True)
+        assert ended == [part.ended_at for part in results(state)]
         events = [e.event for e in await scene.engine.events(chat) if e.event.type == "tool_result_recorded"]
         assert [event.result.call[-1] for event in events] == ["2", "1", "0"]  # type: ignore[union-attr]
         assert outputs(state) == ["first to go", "second to go", "third to go"]
