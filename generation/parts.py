@@ -88,6 +88,7 @@ class LiveFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 class LiveResult(_LivePart, frozen=True, kw_only=True, tag="result"):
     """The result of a call before its commit, with its files (see ``events.parts.ToolResultPart``).
 
+    ``ended_at``: when the call ended, in microseconds UTC; results are shown in the order of calls, not of their ends.
     ``call`` is absent where the provider executed it in this very answer.
     """
 
@@ -98,6 +99,7 @@ class LiveResult(_LivePart, frozen=True, kw_only=True, tag="result"):
     block: int | None = None
     media: tuple[LiveFile, ...] = ()
     attachments: tuple[LiveFile, ...] = ()
+    ended_at: int | None = None
 
 
 class LiveSummary(_LivePart, frozen=True, kw_only=True, tag="summary"):

@@ -117,6 +117,7 @@ def _live(result: CallResult) -> LiveResult:
         call=result.key,
         media=live_files(answer.media),
         attachments=live_files(answer.attachments),
+        ended_at=result.ended_at,
     )
 
 

@@ -7,12 +7,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chatfold import NOT_KNOWN, Agent, DirectoryContext, Engine, TransitionNotAllowed, tool
+from chatfold import (
+    NOT_KNOWN,
+    Agent,
+    DirectoryContext,
+    Engine,
+    ToolFile,
+    ToolOutput,
+    TransitionNotAllowed,
+    tool,
+)
 from chatfold.repair import repair_chat
 from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from chatfold.verification import verify_chat
 from events.ids import ChatId
 from events.levels import FIRST, GENERATION, RECONCILE, SINCE, level_of_all
+from events.parts import ToolResultPart
 from store import Store, open_store
 from store.migrate import migrate
 from store.schema import READER_LEVEL, level_of_new_chat
@@ -146,3 +156,40 @@ def test_the_level_of_a_new_chat() -> None:
 
 def test_this_release_reads_all_that_its_table_names() -> None:
     assert max(SINCE.values()) == READER_LEVEL
+
+
+@tool
+def show() -> ToolOutput:
+    """Show."""
+    return ToolOutput("shown", media=[ToolFile(b"1", "image/png")])
+
+
+async def test_what_the_level_of_a_chat_cannot_read_is_not_written(store: Store) -> None:
+    """What may be left out is; what nothing would be left of is refused."""
+
+    def shows(request: ModelRequest) -> Turn:
+        return turn("Done.") if request.messages[-1].role == "tool" else turn(UseTool("show", {}))
+
+    agents = [Agent(name="a", model="scripted", tools=[show])]
+    async with Engine(store, agents, providers={"scripted": ScriptedProvider(shows)}) as engine:
+        set_level(store, RECONCILE)
+        await engine.create_chat("a", "Hi", chat_id="old")
+        await engine.settled("old")
+        assert await needed(engine, "old") <= await level(store, "old") == RECONCILE
+        with pytest.raises(TransitionNotAllowed, match="older releases may run this chat"):
+            await engine.set_active_tools("old", ["show"])
+        set_level(store, READER_LEVEL)
+        await engine.create_chat("a", "Hi", chat_id="new")
+        await engine.set_active_tools("new", ["show"])
+        await engine.settled("new")
+        media = {
+            chat: [
+                part.media
+                for message in (await engine.settled(chat)).messages
+                for part in message.message.parts
+                if isinstance(part, ToolResultPart)
+            ]
+            for chat in ("old", "new")
+        }
+        assert [len(files) for files in media["old"]] == [0]
+        assert [len(files) for files in media["new"]] == [1]

@@ -113,7 +113,33 @@ def test_tools_come_in_the_order_of_their_names() -> None:
     assert agent().revision == agent(tools=(look, PICK)).revision
 
 
+@pytest.mark.parametrize(
+    ("own", "chosen", "offered"),
+    [
+        ([], None, ["look", "pick"]),
+        (["pick"], None, ["pick"]),
+        (["pick"], [], ["look", "pick"]),
+        (["pick"], ["look"], ["look"]),
+        ([], ["pick", "gone"], ["pick"]),
+        ([], ["gone"], []),
+    ],
+)
+def test_the_chats_choice_of_tools_counts_before_the_agents(
+    own: list[str], chosen: list[str] | None, offered: list[str]
+) -> None:
+    made = agent(active_tools=own)
+    assert [each.name for each in made.offered(chosen)] == offered
+    assert [each.name for each in policy_of(made, active_tools=chosen).tools] == offered
+
+
+@pytest.mark.parametrize(("given", "says"), [("look", "must be a list of names"), (["gone"], "names 'gone', which is")])
+def test_active_tools_are_tools_of_the_agent(given: Any, says: str) -> None:
+    with pytest.raises(AgentDeclarationError, match=says):
+        agent(active_tools=given)
+
+
 CHANGES: list[dict[str, Any]] = [
+    {"active_tools": ["look"]},
     {"name": "other"},
     {"model": "anthropic/large"},
     {"model": None},

@@ -11,7 +11,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from generation.errors import ToolDeclarationError
+from generation.policy import tool_policy
 from generation.tools.contract import Tool, ToolContext, client_tool, tool
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class Unit(enum.Enum):
@@ -305,3 +308,39 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _properties(made: Tool) -> dict[str, Any]:
     return _dict(made.schema["properties"])
+
+
+def test_a_tool_of_the_client_has_no_approval() -> None:
+    with pytest.raises(ToolDeclarationError, match="needs_approval is for tools that run here"):
+        Tool(name="pick", description="", schema=OBJECT, runner="client", needs_approval=True)
+
+
+def test_what_is_asked_of_the_client_may_have_its_own_deadline() -> None:
+    pick = client_tool("pick", "Pick.", OBJECT, action_timeout=60, on_expiry="end_turn")
+    assert (pick.action_timeout, pick.on_expiry) == (60, "end_turn")
+    assert tool_policy(pick).action_timeout_us == 60_000_000
+    assert tool_policy(pick).action_on_expiry == "end_turn"
+
+    @tool(needs_approval=True, action_timeout=1.5, on_expiry="go_on")
+    def pay() -> None:
+        """Pay."""
+
+    assert (tool_policy(pay).action_timeout_us, tool_policy(pay).action_on_expiry) == (1_500_000, "go_on")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"runner": "client", "timeout": 5}, "its time is the action_timeout"),
+        ({"runner": "client", "action_timeout": 0}, "a timeout of 0 s"),
+        ({"runner": "client", "action_timeout": True}, "a timeout of True s"),
+        ({"runner": "client", "action_timeout": float("inf")}, "a timeout of inf s"),
+        ({"runner": "client", "on_expiry": "stop"}, "on_expiry is go_on or end_turn, not 'stop'"),
+        ({"function": print, "action_timeout": 5}, "nothing is asked of the client"),
+        ({"function": print, "on_expiry": "go_on"}, "nothing is asked of the client"),
+    ],
+    ids=str,
+)
+def test_a_deadline_that_would_have_no_effect_is_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ToolDeclarationError, match=says):
+        Tool(name="pick", description="", schema=OBJECT, **options)
