@@ -165,6 +165,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
         question was answered with the end. policy: Digest of the recorded policy.
         context_stale_since: Since when it is known that the context source has another context than history.
         context_refresh_at: When it was last asked to collect the context anew (both microseconds UTC).
+        lost_response: The response that a request went on from last whose service has it no more.
         imported_to: Version of the last import of a fork's messages; 0 in a chat that is no fork.
         active_tools: Names of the tools that the model may call, all where it is empty; None for the agent's choice.
         importing: Whether a fork's messages may still be imported: nothing but fork and import is in the log.
@@ -213,6 +214,7 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
     policy: str = ""
     context_stale_since: int | None = None
     context_refresh_at: int | None = None
+    lost_response: str | None = None
     importing: bool = False
     imported_to: int = 0
     active_tools: tuple[str, ...] | None = None

@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from events.control import Control, OpenCall
 from events.envelope import Recorded
-from events.messages import Step
+from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked
@@ -46,6 +46,10 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenCall, "possibly_done"): RECONCILE,
         (Step, "unmetered"): GENERATION,
         (Step, "context_tokens"): GENERATION,
+        (Step, "kept"): GENERATION,
+        (Step, "continued"): GENERATION,
+        KeptResponse: GENERATION,
+        (Control, "lost_response"): GENERATION,
         (ModelPolicy, "effort_max"): GENERATION,
         (ModelPolicy, "options"): GENERATION,
         (ToolPolicy, "action_timeout_us"): GENERATION,

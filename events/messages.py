@@ -63,13 +63,24 @@ class Usage(_Record, frozen=True, kw_only=True):
         return Usage(input=given, output=made, cache_read=read, cache_write=written, reasoning=reasoned)
 
 
+class KeptResponse(_Record, frozen=True, kw_only=True):
+    """That a service keeps a response, so that a later request may go on from it, and what that needs to be right.
+
+    ``before``: the digest of the prompt's messages that it answered. ``options``: that of the model's options.
+    """
+
+    before: str
+    options: str
+
+
 class Step(_Record, frozen=True, kw_only=True):
     """What is known of the model call behind an assistant message or an ended attempt.
 
     Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None
     where unpriced. ``unmetered`` says that the service ended its answer without a word of its usage: its zeros are not
     measured. ``context_tokens`` is what the newest prompt took, where the answer took several requests, whose usage is
-    summed up.
+    summed up. ``kept``: the service keeps this response. ``continued``: the kept response that the request went on
+    from, in place of the history up to it.
     """
 
     provider: str
@@ -84,6 +95,8 @@ class Step(_Record, frozen=True, kw_only=True):
     cost_micros: int | None = None
     unmetered: bool = False
     context_tokens: int | None = None
+    kept: KeptResponse | None = None
+    continued: str | None = None
 
     @property
     def context(self) -> int:

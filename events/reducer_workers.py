@@ -91,8 +91,15 @@ def _context_persisted(draft: Draft, _event: v.ContextPersisted, envelope: Envel
         control.context_refresh_at = None
 
 
+def _break_chain(draft: Draft, event: v.RetryScheduled | v.TurnFailed) -> None:
+    step = event.report.step if event.report is not None else None
+    if event.error.chain_broken and step is not None and step.continued is not None:
+        draft.control.lost_response = step.continued
+
+
 def _retry(draft: Draft, event: v.RetryScheduled, _: Envelope) -> None:
     control = draft.control
+    _break_chain(draft, event)
     control.not_before = event.not_before
     control.retry = RetryState(attempt=event.attempt, delay_us=event.delay_us, at=event.not_before, error=event.error)
     spend(draft, event.report)
@@ -118,6 +125,7 @@ def _finished(draft: Draft, event: v.TurnFinished, _: Envelope) -> None:
 
 def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
+    _break_chain(draft, event)
     spend(draft, event.report, event.added)
     _lose_calls(draft, event.unknown)
 

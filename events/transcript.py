@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from events.content import Content
 from events.ids import CallKey, MessageId
-from events.messages import FinishReason, Message, QueuedMessage, Step, Usage
+from events.messages import FinishReason, KeptResponse, Message, QueuedMessage, Step, Usage
 from events.parts import TextPart, ToolResultPart
 from events.records import Policy
 from events.shared import SharedSequence
@@ -67,7 +67,7 @@ def _row_of(step: Step) -> bytes:
     Raises:
         OverflowError: An integer of it has more than 64 bits, as only a log that was tampered with has.
     """
-    usage = step.usage
+    usage, kept = step.usage, step.kept
     tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
     return _ENCODE(
         (
@@ -80,6 +80,8 @@ def _row_of(step: Step) -> bytes:
             step.ended_at,
             step.cost_micros,
             step.unmetered,
+            step.continued,
+            None if kept is None else (kept.before, kept.options),
             None if usage is _NO_USAGE else tokens,
         )
     )
@@ -87,7 +89,7 @@ def _row_of(step: Step) -> bytes:
 
 def _step_of(data: bytes) -> Step:
     provider, model, finish_reason, response_id, started_at, first_part_at, ended_at, *rest = _DECODE(data)
-    cost, unmetered, tokens = rest
+    cost, unmetered, continued, kept, tokens = rest
     usage = _NO_USAGE
     if tokens is not None:
         given, made, read, written, reasoned = tokens
@@ -103,6 +105,8 @@ def _step_of(data: bytes) -> Step:
         ended_at=ended_at,
         cost_micros=cost,
         unmetered=unmetered,
+        kept=None if kept is None else KeptResponse(before=kept[0], options=kept[1]),
+        continued=continued,
     )
 
 

@@ -35,11 +35,29 @@ from generation.prompt_types import PromptMessage, PromptText
 
 
 class BuiltPrompt(Struct, frozen=True, kw_only=True):
-    """A prompt: the texts of the chat's system messages, the messages, and the digest of these."""
+    """A prompt: the texts of the chat's system messages, the messages, and the digest of these.
+
+    ``added``: the last message is none of history's, but an instruction or what asks the model to go on. ``kept``: the
+    newest answer whose calls are answered, where its service keeps the response.
+    """
 
     system: tuple[str, ...]
     messages: PromptMessages
     digest: str
+    added: bool = False
+    kept: KeptAnswer | None = None
+
+
+class KeptAnswer(Struct, frozen=True, kw_only=True, gc=False):
+    """An answer in a prompt whose service keeps the response.
+
+    ``place``: where it is in history. ``before``: the digest of the prompt's messages before it. ``end``: how many of
+    the prompt's messages there are up to it and the results of its calls.
+    """
+
+    place: int
+    before: str
+    end: int
 
 
 class _Placed(NamedTuple):
@@ -58,6 +76,7 @@ class Prompt:
         "_ids",
         "_in_boundary",
         "_joined",
+        "_kept",
         "_open",
         "_results",
         "_seen",
@@ -86,6 +105,7 @@ class Prompt:
         self._ids = CallIds()
         self._results: dict[CallKey, ToolResultPart] = {}
         self._open: list[_Placed] = []
+        self._kept: KeptAnswer | None = None
         for placed in shown:
             self._show(placed)
 
@@ -98,12 +118,19 @@ class Prompt:
         """
         self._catch_up(messages)
         more = self._rest()
+        rest = len(more)
         if instruction is not None:
             more.append(_user(instruction))
         elif (more[-1].role if more else self._last_role()) == "assistant":
             more.append(_user(GO_ON))
         whole = PromptMessages(messages, self._settled, tuple(more), self._window)
-        return BuiltPrompt(system=self._system.texts, messages=whole, digest=self._digest.with_more(more))
+        return BuiltPrompt(
+            system=self._system.texts,
+            messages=whole,
+            digest=self._digest.with_more(more),
+            added=len(more) > rest,
+            kept=self._kept,
+        )
 
     def system_after(self, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         """Return the agent's ``own`` system texts with those of the prompt built last, and the digest of all."""
@@ -168,9 +195,15 @@ class Prompt:
                 break
             settled += 1
             alone = stands_alone(item)
+            step = item.message.step
+            before = None if step is None or step.kept is None else self._digest.with_more(())
             for converted in convert(item, self._results, self._ids):
                 self._digest.add(converted)
                 self._settled = self._settled.append(place if alone else converted)
+            if item.message.role == "assistant":
+                self._kept = None
+                if before is not None:
+                    self._kept = KeptAnswer(place=place, before=before, end=len(self._settled))
         del self._open[:settled]
 
     def _rest(self) -> list[PromptMessage]:

@@ -95,7 +95,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     requests. ``effort`` is the reasoning effort (none < minimal < low < medium < high < xhigh < max) or None.
     ``native`` are tools that the service runs, declared behind the others.
     ``options`` are options by name (``generation.providers.options``), ``extra`` is put into the request as it is.
-    ``tool_choice_none`` keeps the tools declared but unused.
+    ``tool_choice_none`` keeps the tools declared but unused. ``continues`` is a response that the service keeps, with
+    all that stands before ``messages``; only a provider that says so (``goes_on``) is asked so.
     """
 
     model: str
@@ -108,3 +109,4 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     options: dict[str, Json] = {}
     extra: dict[str, Json] = {}
     native: tuple[ProviderTool, ...] = ()
+    continues: str | None = None

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from events.messages import Message
-from events.records import AttemptReport
+from events.messages import KeptResponse, Message, Step
+from events.records import AttemptReport, ModelPolicy
 from generation.actions.attempt import Attempt
 from generation.actions.request import make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
-from generation.errors import ProviderError
+from generation.chain import continuation
+from generation.errors import InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.outcomes import Answered, Stopped
 from generation.partials import cut_answer
 from generation.plans import Outcome
@@ -34,8 +35,23 @@ def _call(attempt: Attempt) -> ModelCall:
     prompt = attempt.prompt.build(attempt.state.messages)
     own = attempt.runtime.declared(attempt.agent, attempt.policy).system
     system = attempt.prompt.system_after(own) if prompt.system else None
-    request, digests = make_request(attempt, model, prompt, system=system)
-    return prepare(attempt, _CONCLUSIONS, model, request, digests)
+    stores = _stores(attempt, model)
+    chain = continuation(prompt, model, stores=stores, lost=attempt.state.control.lost_response)
+    request, digests = make_request(attempt, model, prompt, system=system, chain=chain)
+    call = prepare(attempt, _CONCLUSIONS, model, request, digests)
+    call.stores = stores
+    return call
+
+
+def _stores(attempt: Attempt, model: ModelPolicy) -> bool:
+    """Whether the service keeps what it answers, and the provider can go on from it."""
+    if attempt.config(model).options.get("store") is not True:
+        return False
+    try:
+        provider = attempt.runtime.provider(model.provider)
+    except (UnknownModel, MissingExtra, InvalidBaseUrl):
+        return False  # the call itself says so
+    return getattr(provider, "goes_on", False) is True
 
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
@@ -66,11 +82,18 @@ def _answer(call: ModelCall, *, interrupted: bool = False) -> Answered:
     ended_at = step.ended_at if interrupted else None
     return Answered(
         parts=lambda identity: call.assembler.parts(identity, interrupted=interrupted, ended_at=ended_at),
-        step=step,
+        step=step if interrupted else _kept(call, step),
         request=call.digests,
         interrupted=interrupted,
         flushed=call.flushed,
     )
+
+
+def _kept(call: ModelCall, step: Step) -> Step:
+    """Return the step of a whole answer with what a later request needs to go on from it."""
+    if not call.stores or step.response_id is None or not call.model.options:
+        return step
+    return replace(step, kept=KeptResponse(before=call.digests.messages, options=call.model.options))
 
 
 _CONCLUSIONS: Final = Conclusions(answered=_answer, failed=_failed, cancelled=_cancelled)

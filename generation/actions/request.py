@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from events.records import ModelPolicy, RequestDigests
 from generation.actions.attempt import Attempt
+from generation.chain import Continuation
 from generation.digests import digest_request
 from generation.prompt import BuiltPrompt
 from generation.prompt_types import ModelRequest
@@ -22,6 +23,7 @@ def make_request(
     system: tuple[tuple[str, ...], str] | None = None,
     tools: Tools = "offered",
     max_output: int | None = None,
+    chain: Continuation | None = None,
 ) -> tuple[ModelRequest, RequestDigests]:
     """Return the request to ``model``, and the digests of its sections.
 
@@ -33,6 +35,8 @@ def make_request(
         tools: Whether the agent's tools are offered; or stand there unused, in the same order, so that the provider's
             cached prefix stays valid; or are left out.
         max_output: The most tokens of the answer where it is less than the model's configuration says.
+        chain: The response to go on from. The digests are those of the whole prompt all the same: what the model is to
+            read, however it comes to it.
 
     Raises:
         ProviderError: The model is not configured here any more.
@@ -50,7 +54,7 @@ def make_request(
     request = ModelRequest(
         model=model.name,
         system=texts,
-        messages=prompt.messages,
+        messages=prompt.messages if chain is None else chain.messages,
         tools=() if tools == "none" else own.tools,
         tool_choice_none=tools != "offered",
         max_output=model.max_output if max_output is None else max_output,
@@ -58,6 +62,7 @@ def make_request(
         options=dict(config.options),
         extra=dict(config.extra),
         native=tuple(attempt.agent.provider_tools),
+        continues=None if chain is None else chain.response,
     )
     digests = digest_request(
         request,

@@ -60,6 +60,8 @@ class ModelCall:
     started_at: int
     source: PartialSource | None
     begun: bool = False
+    stores: bool = False
+    """Whether the service keeps the response, to go on from it later."""
     observed: CallBegun | None = None
     """What observers were told of its beginning, until they are told of its end."""
 
@@ -73,7 +75,7 @@ class ModelCall:
         step = self.assembler.step(
             self.model.provider, self.model.name, started_at=self.started_at, ended_at=self.attempt.runtime.now()
         )
-        return replace(step, cost_micros=cost_micros(step.usage, self.model))
+        return replace(step, cost_micros=cost_micros(step.usage, self.model), continued=self.request.continues)
 
     def report(self) -> AttemptReport:
         """Return the report of a call that leaves no message."""

@@ -1,8 +1,8 @@
-"""The ``openai`` provider: Responses through the official SDK, streaming and stateless.
+"""The ``openai`` provider: Responses through the official SDK, streaming.
 
-Nothing is stored with the service: each request holds the whole conversation, with the encrypted reasoning that the
-same model gave before. Owns reading the stream; what is sent is made in ``openai_wire``. Importing this module imports
-the SDK.
+Nothing is stored with the service unless the model's options say so: each request holds the whole conversation, with
+the encrypted reasoning that the same model gave before, or goes on from a response that the service keeps. Owns reading
+the stream; what is sent is made in ``openai_wire``. Importing this module imports the SDK.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class OpenAIResponsesProvider:
     ) -> None:
         self._client: Final = make_client(base_url=base_url, api_key=api_key, timeout=timeout)
         self._clock: Final = clock
+
+    goes_on: Final = True
+    """It goes on from a response that the service keeps (``ModelRequest.continues``)."""
 
     @property
     def name(self) -> str:

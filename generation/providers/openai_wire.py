@@ -103,6 +103,8 @@ def responses_body(request: ModelRequest) -> dict[str, Any]:
         OptionRefused: An option of the request is none of this transport's.
     """
     result: dict[str, Any] = {"model": request.model, "input": responses_input(request), "store": False}
+    if request.continues is not None:
+        result["previous_response_id"] = request.continues
     include = [] if _UNREASONING.match(request.model) else [ENCRYPTED]
     include += [SOURCES] if request.native else []
     if include:

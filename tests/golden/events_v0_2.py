@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.content import Content
-from events.messages import ContextMark, Message
+from events.messages import ContextMark, KeptResponse, Message
 from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Origin, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
@@ -110,6 +110,15 @@ EVENTS: Final[dict[str, v.Event]] = {
                 ),
                 context=ContextMark(source="directory", revision="r-1"),
             ),
+        ),
+    ),
+    "retry_scheduled.chain": v.RetryScheduled(
+        attempt=2,
+        delay_us=1_000_000,
+        not_before=T,
+        error=replace(ERROR, chain_broken=True),
+        report=AttemptReport(
+            step=replace(STEP, kept=KeptResponse(before="b" * 64, options="o" * 22), continued="resp_01")
         ),
     ),
 }
