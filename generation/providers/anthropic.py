@@ -10,13 +10,14 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
-from anthropic import AsyncAnthropic, CredentialsError
+from anthropic import AsyncAnthropic, CredentialsError, DefaultAsyncHttpxClient
 
 from events.content import Json
 from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
 from generation.providers.anthropic_wire import NAME, THINKING, body
 from generation.providers.base_url import check_where
+from generation.providers.capture import HOOKS
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -75,8 +76,10 @@ class AnthropicProvider:
         self._keyless = ""
         self._client: AsyncAnthropic | None = None
         try:
+            limits = transport_timeout(timeout)
+            http = DefaultAsyncHttpxClient(timeout=limits, event_hooks=HOOKS)
             self._client = AsyncAnthropic(
-                base_url=base_url, api_key=api_key, timeout=transport_timeout(timeout), max_retries=0
+                base_url=base_url, api_key=api_key, timeout=limits, max_retries=0, http_client=http
             )
         except CredentialsError as exc:  # reported by each call, as a missing key is
             self._keyless = str(exc)
