@@ -1,4 +1,4 @@
-"""Debug records: whom they are made for, what they hold of real exchanges, what deletes them, and that they fail nothing."""
+"""Debug records: for whom they are made, what they hold of real exchanges, what deletes them; they fail nothing."""
 
 from __future__ import annotations
 
@@ -268,6 +268,21 @@ def test_what_was_forgotten_does_not_come_back_with_its_end(sink: FolderSink) ->
     sink.forget("c", 5)
     sink.end(name, record_of(history=5, state="completed"))
     assert sink.names("c") == ()
+
+
+async def test_a_fault_within_a_call_is_recorded(sink: FolderSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("generation.actions.streaming.require_consent", broken)
+    async with engine_of(["One."], [DebugRecords(sink)]) as engine:
+        chat = await said(engine)
+        control = (await engine.state(chat)).control
+    assert control.status == "error"
+    assert control.last_error is not None
+    assert control.last_error.detail is not None
+    assert control.last_error.detail.value == "RuntimeError"
+    assert [(record.state, record.error) for record in all_of(sink, chat)] == [("error", "generic")]
 
 
 class Broken:

@@ -53,6 +53,14 @@ async def test_what_is_told_in_which_order() -> None:
     ]  # fmt: skip
 
 
+async def test_an_end_alone_is_no_first_part() -> None:
+    telling = Telling()
+    async with engine_of([turn()], [telling]) as engine:
+        await said(engine)
+    assert "call_ended" in telling.told
+    assert "first_part" not in telling.told
+
+
 async def test_an_observer_that_fails_fails_no_chat(caplog: pytest.LogCaptureFixture) -> None:
     failing, telling = Telling(fails=True), Telling()
     script: Script = [turn(UseTool("add", {"a": 1, "b": 2})), turn(OVERLOADED), "Three."]
