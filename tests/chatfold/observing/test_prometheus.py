@@ -164,7 +164,7 @@ async def test_compactions(metrics: Metrics) -> None:
 async def test_a_compaction_that_is_silent_and_one_that_is_cancelled(metrics: Metrics) -> None:
     never, reached = asyncio.Event(), asyncio.Event()
     silent = Fail(ClassifiedError(kind="stream_silence_timeout", message="Silent.", provider="scripted"))
-    script = ["One.", turn(silent), turn(Wait(never, reached.set))]
+    script: Script = ["One.", turn(silent), turn(Wait(never, reached.set))]
     async with engine_of(script, [metrics.observer]) as engine:
         chat = await said(engine)
         await engine.compact(chat)
