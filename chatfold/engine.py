@@ -19,6 +19,7 @@ from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
 from chatfold.feed import FeedItem, feed_position, follow_feed
+from chatfold.observing.setting import recording
 from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
@@ -87,7 +88,7 @@ class Engine(ChatCommands):
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
         self._runs = worker
-        self.observer = observer_of(observers)
+        self.observer = observer_of((*observers, *recording(self.settings.debug_folder)))
         self._entered = False
         self._closing = asyncio.Lock()
         self.worker = None
@@ -151,7 +152,7 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
-                    self.observer.closed()
+                    await self.observer.close()
                     await self.refusals.close()
                     await self.providers.close()
                 finally:

@@ -160,6 +160,7 @@ class ChatKeeping(Commanding):
                 raise TransitionNotAllowed("delete", state, "a turn is under way; interrupt it first")
             if await store.delete(identity, header.version):
                 self.runtime.journal.warm.drop(identity)
+                self.runtime.observer.deleted(identity)
                 return
 
     async def fork(

@@ -73,6 +73,12 @@ class Settings(BaseSettings):
         str | None,
         Field(description="Where the built-in model providers reach their service; None: each one's own default."),
     ] = None
+    debug_folder: Annotated[
+        str | None,
+        Field(
+            description="Folder in which each model call is recorded, request and response, redacted; None: nowhere."
+        ),
+    ] = None
     log_level: Annotated[str, Field(description="Least level that the command line logs to stderr.")] = "warning"
 
     @classmethod

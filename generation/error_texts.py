@@ -177,12 +177,17 @@ def connection_detail(host: str, cause: str, *, connected: bool) -> str:
 
 def redact(text: str) -> str:
     """Return ``text`` on one line, storable, without addresses, ids, and what looks like a secret."""
-    text, _ = repair_text(text)
-    for secret in _SECRETS:
-        text = secret.sub("[redacted]", text)
+    text = without_secrets(repair_text(text)[0])
     for ids in _IDS:
         text = ids.sub(r"\1[id]", text)
     return " ".join(_without_addresses(text).split())
+
+
+def without_secrets(text: str) -> str:
+    """Return ``text`` without what looks like a secret by its form."""
+    for secret in _SECRETS:
+        text = secret.sub("[redacted]", text)
+    return text
 
 
 def _without_addresses(text: str) -> str:

@@ -7,6 +7,7 @@ for that. Reading, replaying and verifying a log calls no observer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,9 @@ from store.loading import LoadedChat
 from store.log import get_logger
 
 _log = get_logger(__name__)
+
+CLOSING: Final = 10.0
+"""Seconds that an observer may take to close."""
 
 
 class Effect(Struct, frozen=True, kw_only=True, gc=False):
@@ -126,8 +130,11 @@ class Observer:
     def preview_dropped(self) -> None:
         """A live part was not kept for those who watch: its attempt's preview is full."""
 
-    def closed(self) -> None:
-        """The engine has let go of everything and closes."""
+    def deleted(self, chat: ChatId) -> None:
+        """A chat was deleted: nothing of it is to be kept."""
+
+    async def close(self) -> None:
+        """The engine has let go of everything and closes; it waits for this, but not for long."""
 
 
 NOBODY: Final = Observer()
@@ -203,9 +210,22 @@ class Observers(Observer):
         """See :class:`Observer`."""
         self._tell("preview_dropped")
 
-    def closed(self) -> None:
+    def deleted(self, chat: ChatId) -> None:
         """See :class:`Observer`."""
-        self._tell("closed")
+        self._tell("deleted", chat)
+
+    async def close(self) -> None:
+        """See :class:`Observer`."""
+        for member in self._members:
+            closing = asyncio.ensure_future(member.close())
+            # Not a timeout of asyncio's: whoever closes the engine may be cancelled already.
+            await asyncio.wait({closing}, timeout=CLOSING)
+            error = None if not closing.done() or closing.cancelled() else closing.exception()
+            if not closing.done():
+                closing.cancel()
+            elif error is None:
+                continue
+            _log.warning("observer_failed", observer=type(member).__name__, method="close", exc_info=error)
 
 
 def observer_of(members: Iterable[Observer]) -> Observer:

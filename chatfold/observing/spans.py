@@ -169,7 +169,7 @@ class SpanObserver(Observer):
             _fail(span, "tool_error" if result.answer.is_error else None)
         span.end(at * 1000)
 
-    def closed(self) -> None:
+    async def close(self) -> None:
         """See :class:`Observer`."""
         self._turns.end_all()
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
-from anthropic import AsyncAnthropic, CredentialsError
+from anthropic import AsyncAnthropic, CredentialsError, DefaultAsyncHttpxClient
 
 from events.content import Json
 from events.messages import FinishReason, Usage
@@ -18,6 +18,7 @@ from generation.prompt_types import ModelRequest
 from generation.providers.anthropic_prefix import signed_behind
 from generation.providers.anthropic_wire import NAME, THINKING, body_and_prefix
 from generation.providers.base_url import check_where
+from generation.providers.capture import HOOKS
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -77,8 +78,10 @@ class AnthropicProvider:
         self._keyless = ""
         self._client: AsyncAnthropic | None = None
         try:
+            limits = transport_timeout(timeout)
+            http = DefaultAsyncHttpxClient(timeout=limits, event_hooks=HOOKS)
             self._client = AsyncAnthropic(
-                base_url=base_url, api_key=api_key, timeout=transport_timeout(timeout), max_retries=0
+                base_url=base_url, api_key=api_key, timeout=limits, max_retries=0, http_client=http
             )
         except CredentialsError as exc:  # reported by each call, as a missing key is
             self._keyless = str(exc)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from generation.providers.base_url import check_where
+from generation.providers.capture import HOOKS
 from generation.providers.transport import transport_timeout
 
 _KEYLESS = "none"
@@ -28,4 +29,6 @@ def make_client(*, base_url: str | None, api_key: str | None, timeout: float) ->
     key = api_key or os.environ.get("OPENAI_API_KEY") or (_KEYLESS if base_url else None)
     if not key:
         return None
-    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=transport_timeout(timeout), max_retries=0)
+    limits = transport_timeout(timeout)
+    http = DefaultAsyncHttpxClient(timeout=limits, event_hooks=HOOKS)
+    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=limits, max_retries=0, http_client=http)

@@ -17,7 +17,7 @@ from generation.observing import NOBODY, Observers, observer_of
 from generation.providers.script import Script, UseTool, turn
 from tests.chatfold.observing.kit import OVERLOADED, engine_of, said
 
-METHODS = [name for name in vars(Observer) if not name.startswith("_")]
+METHODS = [name for name in vars(Observer) if not name.startswith("_") and name != "close"]
 
 
 class Telling(Observer):
@@ -50,8 +50,15 @@ async def test_what_is_told_in_which_order() -> None:
     assert telling.told == [
         "appended", "held", *effect, *tools, *failed, "let_go",
         "appended", "held", *effect, "let_go",
-        "closed",
     ]  # fmt: skip
+
+
+async def test_an_end_alone_is_no_first_part() -> None:
+    telling = Telling()
+    async with engine_of([turn()], [telling]) as engine:
+        await said(engine)
+    assert "call_ended" in telling.told
+    assert "first_part" not in telling.told
 
 
 async def test_an_observer_that_fails_fails_no_chat(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from chatfold import result
 from chatfold.observing import PrometheusObserver
 from chatfold.observing.sizes import result_size
+from generation.errors import ClassifiedError
 from generation.parts import PartBuffer
-from generation.providers.script import Say, Script, Think, UseTool, Wait, turn
+from generation.providers.script import Fail, Say, Script, Think, UseTool, Wait, turn
 from generation.tools.output import Answer
 from tests.chatfold.observing.kit import MODEL, OVERLOADED, REFUSED, control_of, engine_of, said
 
@@ -158,6 +159,22 @@ async def test_compactions(metrics: Metrics) -> None:
     assert metrics.value("compaction_total", result="error", **MODEL) == 1
     assert metrics.total("compaction_total") == 2
     assert metrics.stage("compaction", **MODEL) == 2
+
+
+async def test_a_compaction_that_is_silent_and_one_that_is_cancelled(metrics: Metrics) -> None:
+    never, reached = asyncio.Event(), asyncio.Event()
+    silent = Fail(ClassifiedError(kind="stream_silence_timeout", message="Silent.", provider="scripted"))
+    script: Script = ["One.", turn(silent), turn(Wait(never, reached.set))]
+    async with engine_of(script, [metrics.observer]) as engine:
+        chat = await said(engine)
+        await engine.compact(chat)
+        await engine.settled(chat)
+        assert metrics.value("compaction_total", result="timeout", **MODEL) == 1
+        await engine.compact(chat)
+        await reached.wait()
+        await engine.interrupt(chat)
+        await engine.settled(chat)
+    assert metrics.total("compaction_total") == 1
 
 
 def test_live_parts_that_are_dropped(metrics: Metrics) -> None:
