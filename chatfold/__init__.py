@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         ToolResultPart,
     )
     from events.records import (
+        NO_LIMIT,
         ApprovalAnswer,
         Budget,
         BudgetAnswer,
@@ -214,6 +215,7 @@ __all__ = [
     "TextPart",
     "ApprovalAnswer",
     "BudgetAnswer",
+    "NO_LIMIT",
     "Part",
     "ReasoningPart",
     "ToolCallPart",
@@ -341,6 +343,7 @@ _HOMES: Final = {
     "TextPart": "events.parts",
     "ApprovalAnswer": "events.records",
     "BudgetAnswer": "events.records",
+    "NO_LIMIT": "events.records",
     "Part": "events.parts",
     "ReasoningPart": "events.parts",
     "ToolCallPart": "events.parts",

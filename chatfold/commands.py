@@ -11,6 +11,7 @@ from chatfold.checks import (
     checked_command_id,
     checked_effort,
     checked_hint,
+    checked_id,
     checked_labels,
     checked_message_id,
     checked_message_ids,
@@ -20,6 +21,7 @@ from chatfold.checks import (
     checked_title,
 )
 from chatfold.contexts import ChatContexts
+from chatfold.costs import ChatCosts
 from chatfold.inputs import (
     MessageInput,
     ResultsInput,
@@ -33,6 +35,7 @@ from chatfold.inputs import (
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
+from events.ids import ChatId
 from events.records import ApprovalAnswer, BudgetAnswer
 from generation.estimate import uncompacted_tokens
 from store.append import PlanRun
@@ -41,7 +44,7 @@ BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
 _BUSY: Final = get_args(BusyBehaviour)
 
 
-class ChatCommands(ChatContexts):
+class ChatCommands(ChatContexts, ChatCosts):
     """Commands on chats. ``Engine`` is one; it is not used by itself.
 
     Every method takes a ``command_id``: the same id with the same content does its work once and returns the first
@@ -60,6 +63,7 @@ class ChatCommands(ChatContexts):
         labels: Mapping[str, str] | None = None,
         model: str | None = None,
         effort: str | None = None,
+        parent: str | None = None,
         command_id: str | None = None,
     ) -> Receipt:
         """Create a chat.
@@ -74,6 +78,8 @@ class ChatCommands(ChatContexts):
             labels: Labels for lists.
             model: A model (``provider/name``) other than the agent's.
             effort: Reasoning effort other than the model's.
+            parent: The chat that this one is a part of, such as that of an agent which hands work to another: what it
+                costs counts among its family's (``Engine.costs``).
             command_id: See the class.
 
         Raises:
@@ -97,6 +103,7 @@ class ChatCommands(ChatContexts):
             labels=checked_labels({} if labels is None else labels),
             model=self._check_model(model),
             effort=checked_effort(effort),
+            parent=None if parent is None else ChatId(checked_id(parent, "$.parent")),
         )
         # The release is not the caller's: one that asks again after an upgrade asks for the same.
         given = (command.trigger, replace(command, release=""))

@@ -135,12 +135,29 @@ class ToolPolicy(_Record, frozen=True, kw_only=True):
     action_on_expiry: OnExpiry | None = None
 
 
+NO_LIMIT: Final = 2**53 - 1
+"""A limit that is none: what a raised budget says to lift one."""
+
+
 class Budget(_Record, frozen=True, kw_only=True):
-    """What a chat may spend before its user is asked; absent means without limit."""
+    """What a chat may spend before its user is asked.
+
+    A limit that is absent is none; in the answer to a budget question it stays as it is, and ``NO_LIMIT`` lifts it.
+    """
 
     tokens: int | None = None
     cost_micros: int | None = None
     turns: int | None = None
+
+    def over(self, other: Budget | None) -> Budget:
+        """Return these limits, and those of ``other`` where there are none."""
+        if other is None:
+            return self
+        return Budget(
+            tokens=other.tokens if self.tokens is None else self.tokens,
+            cost_micros=other.cost_micros if self.cost_micros is None else self.cost_micros,
+            turns=other.turns if self.turns is None else self.turns,
+        )
 
 
 class Policy(_Record, frozen=True, kw_only=True):
@@ -234,7 +251,7 @@ class ApprovalAnswer(_Record, frozen=True, kw_only=True):
 
 
 class BudgetAnswer(_Record, frozen=True, kw_only=True):
-    """A client's answer to a budget question: end the turn, or go on with the raised budget."""
+    """A client's answer to a budget question: end the turn, or go on with the raised limits; the others stay."""
 
     end_turn: bool
     raised: Budget | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from events.control import Control, refused_as_one
-from events.records import Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.records import NO_LIMIT, Decision, Fact, FinishCause, ModelPolicy, Policy
 from events.state import ChatState
 from generation.decision import (
     AskClient,
@@ -24,6 +24,7 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
+from generation.policy import has_price
 
 Facts: TypeAlias = dict[str, Fact]
 
@@ -95,7 +96,7 @@ def _steps_used(control: Control, policy: Policy) -> Facts | None:
 
 
 def _budget_spent(control: Control, policy: Policy) -> Facts | None:
-    budget = control.budget or policy.budget
+    budget = policy.budget if control.budget is None else control.budget.over(policy.budget)
     if budget is None:
         return None
     usage = control.usage
@@ -109,6 +110,8 @@ def _budget_spent(control: Control, policy: Policy) -> Facts | None:
         limit: int | None = getattr(budget, name)
         if limit is not None and amount >= limit:
             return {name: amount, "limit": limit}
+    if budget.cost_micros not in {None, NO_LIMIT} and policy.model is not None and not has_price(policy.model):
+        return {"cost_micros": control.cost_micros, "limit": budget.cost_micros, "priced": False}
     return None
 
 
@@ -176,7 +179,12 @@ RULES: Final = (
     Rule("D5", "finish(compacted)", "the turn was opened by compact and its compaction is committed", _compacted),
     Rule("D6", "finish(complete)", "the newest message that counts is a finished answer without open calls", _answered),
     Rule("D7", "finish(max_steps)", "steps of the turn since its last resume reached max steps", _steps_used),
-    Rule("D7b", "require_action(budget)", "a budget (tokens, cost, turns) is spent and was not raised", _budget_spent),
+    Rule(
+        "D7b",
+        "require_action(budget)",
+        "a budget (tokens, cost, turns) is spent and was not raised, or is one of cost and the model has no price",
+        _budget_spent,
+    ),
     Rule(
         "D8",
         "persist_context",

@@ -21,7 +21,7 @@ from events.records import AttemptReport, ModelPolicy, RequestDigests, ToolPolic
 from generation.assemble import Assembler
 from generation.errors import ProviderError
 from generation.outcome import is_withheld
-from generation.policy import cost_micros
+from generation.policy import priced
 from generation.providers.contract import (
     CallDelta,
     CallEnd,
@@ -269,7 +269,7 @@ class _Replay:
         step = self._assembler.step(
             start.model.provider, start.model.name, started_at=start.started_at, ended_at=self._last_at
         )
-        step = replace(step, cost_micros=cost_micros(step.usage, start.model))
+        step = priced(step, start.model)
         return Leftover(
             message=cut_answer(self._assembler, step),
             report=AttemptReport(step=step, request=start.digests),

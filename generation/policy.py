@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from events.messages import Usage
+from msgspec.structs import replace
+
+from events.messages import Step, Usage
 from events.records import ModelPolicy, Policy, ToolPolicy
 from generation.digest import digest_of
 
@@ -74,6 +76,12 @@ def tool_policy(tool: Tool) -> ToolPolicy:
     )
 
 
+def has_price(model: ModelPolicy) -> bool:
+    """Whether a category of a model's tokens has a price."""
+    prices = (model.price_input, model.price_output, model.price_cache_read, model.price_cache_write)
+    return any(price is not None for price in prices)
+
+
 def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
     """Return what a model call cost, in micro-units of currency, rounded up once.
 
@@ -82,16 +90,21 @@ def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
     Returns:
         None where the model has no price at all.
     """
-    priced = (
+    by_category = (
         (usage.input, model.price_input),
         (usage.output, model.price_output),
         (usage.cache_read, model.price_cache_read),
         (usage.cache_write, model.price_cache_write),
     )
-    if all(price is None for _, price in priced):
+    if not has_price(model):
         return None
-    total = sum(tokens * price for tokens, price in priced if price is not None)
+    total = sum(tokens * price for tokens, price in by_category if price is not None)
     return min(-(-total // _MICRO), _MAX_COST)
+
+
+def priced(step: Step, model: ModelPolicy) -> Step:
+    """Return what is known of a model call with its cost; without one where the service told no usage."""
+    return replace(step, cost_micros=None if step.unmetered else cost_micros(step.usage, model))
 
 
 def microseconds(seconds: float) -> int:

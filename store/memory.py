@@ -443,6 +443,7 @@ def _matches(header: Header, query: ChatQuery) -> bool:
     return (
         (query.owner is None or header.owner == query.owner)
         and (query.agent is None or header.agent == query.agent)
+        and (query.parent is None or header.parent == query.parent)
         and (query.statuses is None or header.status in query.statuses)
         and (query.archived is None or header.archived == query.archived)
         and all(header.labels.get(key) == value for key, value in query.labels.items())

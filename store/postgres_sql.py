@@ -247,7 +247,8 @@ def read_event(chat: str, row: Sequence[Any]) -> StoredEvent:
 def list_statement(query: ChatQuery) -> tuple[str, dict[str, Any]]:
     """Return the statement that lists chats, with its parameters."""
     conditions, values = ["true"], dict[str, Any](limit=max(query.limit, 0))
-    for column, value in (("owner", query.owner), ("agent", query.agent), ("archived", query.archived)):
+    plain = ("owner", "agent", "archived", "parent")
+    for column, value in ((name, getattr(query, name)) for name in plain):
         if value is not None:
             conditions.append(f"{column} = %({column})s")
             values[column] = value

@@ -15,13 +15,14 @@ from events.ids import ChatId
 class ChatQuery(Struct, frozen=True, kw_only=True):
     """Which chats to list, newest ``listed_at`` first, then by id.
 
-    ``before`` is the (listed_at, chat) of the last row seen.
+    ``parent``: those that were created under this chat. ``before`` is the (listed_at, chat) of the last row seen.
     """
 
     owner: str | None = None
     agent: str | None = None
     statuses: tuple[Status, ...] | None = None
     archived: bool | None = None
+    parent: str | None = None
     labels: Mapping[str, str] = {}
     before: tuple[int, ChatId] | None = None
     limit: int = 50
@@ -32,7 +33,7 @@ class ChatQuery(Struct, frozen=True, kw_only=True):
         Raises:
             InvalidValue: A status that does not exist, a negative limit, or something of another type.
         """
-        for field in ("owner", "agent"):
+        for field in ("owner", "agent", "parent"):
             _check_field(field, "a text or None", isinstance(getattr(self, field), str | None))
         _check_field("archived", "True, False or None", isinstance(self.archived, bool | None))
         for status in () if self.statuses is None else self.statuses:

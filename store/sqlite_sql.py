@@ -151,7 +151,8 @@ def find_command(connection: sqlite3.Connection, chat: str, command: str) -> Com
 def list_chats(connection: sqlite3.Connection, query: ChatQuery) -> list[Header]:
     """Read the headers that match."""
     conditions, values = ["1"], list[Any]()
-    for column, value in (("owner", query.owner), ("agent", query.agent), ("archived", query.archived)):
+    plain = ("owner", "agent", "archived", "parent")
+    for column, value in ((name, getattr(query, name)) for name in plain):
         if value is not None:
             conditions.append(f"{column} = ?")
             values.append(value)

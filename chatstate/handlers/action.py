@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NoReturn, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from chatstate import commands as c
 from chatstate.cancellations import REJECTED
 from chatstate.errors import ActionStale, ToolResultsInvalid
@@ -15,7 +17,7 @@ from events.cutting import fit
 from events.ids import CallKey
 from events.messages import Message
 from events.parts import OnExpiry, ToolResultPart
-from events.records import ActionItem, ActionKind, OpenAction
+from events.records import ActionItem, ActionKind, BudgetAnswer, OpenAction
 
 _T = TypeVar("_T")
 _Item: TypeAlias = tuple[ActionKind, CallKey | None]
@@ -75,8 +77,15 @@ def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted
         action=command.action,
         added=_result_messages(ctx, command, action.result_budget),
         approvals=command.approvals,
-        budget=command.budget,
+        budget=_raised(ctx, command.budget),
     )
+
+
+def _raised(ctx: Context, answer: BudgetAnswer | None) -> BudgetAnswer | None:
+    """Return the answer to a budget question with the limits that earlier answers raised and this one leaves alone."""
+    if answer is None or answer.raised is None:
+        return answer
+    return replace(answer, raised=answer.raised.over(ctx.control.budget))
 
 
 def expire_action(ctx: Context, command: c.ExpireAction) -> v.ActionExpired:

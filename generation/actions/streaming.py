@@ -23,7 +23,7 @@ from generation.outcome import require_consent, require_output, too_silent
 from generation.partials import CallStart
 from generation.parts import LivePart, PartBuffer
 from generation.plans import Outcome
-from generation.policy import cost_micros
+from generation.policy import priced
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
 from generation.providers.sdk_errors import stream_closed
@@ -75,7 +75,7 @@ class ModelCall:
         step = self.assembler.step(
             self.model.provider, self.model.name, started_at=self.started_at, ended_at=self.attempt.runtime.now()
         )
-        return replace(step, cost_micros=cost_micros(step.usage, self.model), continued=self.request.continues)
+        return replace(priced(step, self.model), continued=self.request.continues)
 
     def report(self) -> AttemptReport:
         """Return the report of a call that leaves no message."""

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.messages import Usage
+from events.messages import Step, Usage
 from events.records import Budget, ModelPolicy, Policy, ToolPolicy
 from generation.agents import Agent, Limits
 from generation.context import ContextFile, StaticContext
 from generation.errors import AgentDeclarationError, ToolDeclarationError, UnknownModel
 from generation.models import ModelConfig, Prices, parse_model
-from generation.policy import cost_micros, policy_digest, policy_of
+from generation.policy import cost_micros, policy_digest, policy_of, priced
 from generation.tools.contract import Tool, client_tool, tool
 
 
@@ -279,6 +279,13 @@ def test_cost(usage: Usage, cost: int) -> None:
 def test_cost_without_prices() -> None:
     assert cost_micros(Usage(input=5), ModelPolicy(provider="x", name="y")) is None
     assert cost_micros(Usage(input=5), ModelPolicy(provider="x", name="y", price_output=0)) == 0
+
+
+@pytest.mark.parametrize(("unmetered", "cost"), [(False, 15), (True, None)])
+def test_a_call_without_usage_has_no_cost(unmetered: bool, cost: int | None) -> None:
+    model = ModelPolicy(provider="x", name="y", price_input=3_000_000)
+    step = Step(provider="x", model="y", usage=Usage(input=5), unmetered=unmetered)
+    assert priced(step, model).cost_micros == cost
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.decimals(0, 1000, places=6), st.decimals(0, 1000, places=6))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from events.control import Control, Indexes, OpenCall, refused_as_one
 from events.ids import CallKey
 from events.messages import Usage
-from events.records import Budget, ModelPolicy, Policy
+from events.records import NO_LIMIT, Budget, ModelPolicy, Policy
 from events.state import ChatState
 from generation.decide import RULES, compaction_threshold, decide_generation_action
 from generation.decision import (
@@ -223,6 +223,14 @@ ROWS = {
         AskClient,
         replace(POLICY, budget=Budget(turns=2)),
     ),
+    "a limit that stays while another was raised": Row(
+        "D7b",
+        "require_action(budget)",
+        state(turns=3, usage=TOKENS, budget=Budget(tokens=1000)),
+        {"turns": 2, "limit": 2},
+        AskClient,
+        replace(POLICY, budget=Budget(turns=2, tokens=100)),
+    ),
     "context missing": Row(
         "D8",
         "persist_context",
@@ -336,7 +344,7 @@ def test_rules_come_in_order_where_several_hold() -> None:
         ("compaction", "none"),
         ("stop_after", False),
         ("steps", 0),
-        ("budget", Budget()),
+        ("budget", Budget(tokens=NO_LIMIT, cost_micros=NO_LIMIT, turns=NO_LIMIT)),
         ("context_source", "files"),
         ("first_context_tokens", 0),
         ("context_tokens", 0),
