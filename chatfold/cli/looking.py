@@ -234,7 +234,17 @@ def _part(part: Part) -> str:
             said = f"calls {name}({text_of(arguments)}), {runner}"
         case ToolResultPart(call=call, is_error=is_error, output=output, reason=reason):
             what = text_of(output) if output is not None else f"no result: {reason}"
-            said = f"{call} {'failed: ' if is_error and output is not None else '= '}{what}"
+            said = f"{call} {'failed: ' if is_error and output is not None else '= '}{what}{_beside(part)}"
         case _:
             said = msgspec.json.encode(msgspec.to_builtins(part, enc_hook=_value)).decode()
     return printable(said).replace("\n", "\n  ")
+
+
+def _beside(result: ToolResultPart) -> str:
+    """Return what came with a result, in lines of its own: changed arguments, and files without their bytes."""
+    lines = [] if result.rewritten is None else [f"ran with {text_of(result.rewritten)}"]
+    for files, what in ((result.media, "file"), (result.attachments, "attachment")):
+        for file in files:
+            name = f" {text_of(file.name)}" if file.name is not None else ""
+            lines.append(f"{what}{name}, {file.media_type}, {file.data.size} B of base64")
+    return "".join(f"\n{line}" for line in lines)

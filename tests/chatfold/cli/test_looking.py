@@ -1,17 +1,23 @@
 """`list`, `show`, `replay` and `graph`: what they show of stored chats and of log files, old ones too."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from chatfold.cli.output import one_line, printable
+from chatfold.cli.looking import print_state
+from chatfold.cli.output import Channel, one_line, printable
 from chatfold.cli.places import is_file
 from chatfold.cli.shapes import SHAPES, Shape
 from chatfold.cli.timeline import note, time_of
+from events.content import Content
 from events.ids import CallKey, WorkerId
+from events.parts import FilePart
 from events.vocabulary import Acquired
 from tests.chatfold.cli.kit import Cli
+from tests.generation.kit import assistant, call, result, state_of, tool, user
 from tests.meta.source import ROOT
 
 GOLDEN = sorted((ROOT / "tests" / "golden" / "v0.1" / "logs").glob("*.jsonl"))
@@ -213,3 +219,20 @@ def test_calls_whose_outcome_is_unknown_are_named_where_they_became_so() -> None
 
 def test_every_shape_is_documented() -> None:
     assert set(Shape.__subclasses__()) == set(SHAPES)
+
+
+def test_what_came_with_a_result_is_told_without_the_bytes_of_files() -> None:
+    image = FilePart(media_type="image/png", data=Content("iVBORw0K"), name=Content("page.png"))
+    table = FilePart(media_type="text/csv", data=Content("YSxi"))
+    given = replace(result("2.0.0", "paid"), media=(image,), attachments=(table,), rewritten=Content('{"cents": 5}'))
+    stream = io.StringIO()
+    state = state_of([user("Pay"), assistant(call("pay")), tool(given)])
+    print_state(Channel(stream), "chat", 3, replace(state, control=replace(state.control, version=3)))
+    told = [
+        "2.0.0 = paid",
+        'ran with {"cents": 5}',
+        "file page.png, image/png, 8 B of base64",
+        "attachment, text/csv, 4 B of base64",
+    ]
+    assert "\n  ".join(told) in stream.getvalue()
+    assert "iVBORw0K" not in stream.getvalue()
