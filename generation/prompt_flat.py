@@ -7,47 +7,50 @@ was found would be lost to them. They stand as text in the place of the result, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from events.content import Json
+from events.cutting import truncate
 from generation import prompt_texts
-from generation.budget import MIN_BUDGET, truncate
+from generation.budget import MIN_BUDGET
 from generation.prompt_types import PromptCall, PromptMessage, PromptPart, PromptResult, PromptText
-from generation.providers.metadata import own
+
+Keeps: TypeAlias = Callable[[PromptCall, PromptResult], bool]
+"""Whether a call that a service ran itself can be sent with its result as that service gave them."""
 
 
-def flatten(messages: Iterable[PromptMessage], provider: str, model: str) -> tuple[PromptMessage, ...]:
-    """Return messages as a model can read them that is not the one that gave all of them.
+def flatten(message: PromptMessage, keeps: Keeps) -> PromptMessage:
+    """Return a message with what services ran in it as text, but for what the one that is asked takes back.
+
+    Depends on the message alone, so what is made of it stays valid while messages are appended.
 
     Args:
-        messages: The messages of a prompt.
-        provider: Name of the provider that is asked,
-        model: and of its model: what these two ran themselves stays as it is.
+        message: A message of a prompt.
+        keeps: Says of a call and its result whether they are sent as they are.
+
+    Returns:
+        The message itself where nothing in it has to change.
     """
-    return tuple(flat_message(message, provider, model) for message in messages)
-
-
-def flat_message(message: PromptMessage, provider: str, model: str) -> PromptMessage:
-    """Return a message with what another service ran in it as text; the message itself where there is nothing of that.
-
-    See :func:`flatten`.
-    """
-    calls = {
-        part.id: part
-        for part in message.parts
-        if isinstance(part, PromptCall) and part.provider_executed and own(part.metadata, provider, model) is None
-    }
-    if not calls:
+    ran = {part.id: part for part in message.parts if isinstance(part, PromptCall) and part.provider_executed}
+    if not ran:
         return message
-    parts = (_flat(part, calls) for part in message.parts if not (isinstance(part, PromptCall) and part.id in calls))
+    told = {
+        part.id: call
+        for part in message.parts
+        if isinstance(part, PromptResult) and (call := ran.get(part.id)) is not None and not keeps(call, part)
+    }
+    if not told:
+        return message
+    parts = (_flat(part, told) for part in message.parts if not (isinstance(part, PromptCall) and part.id in told))
     return replace(message, parts=tuple(parts))
 
 
-def _flat(part: PromptPart, calls: dict[str, PromptCall]) -> PromptPart:
-    if not isinstance(part, PromptResult) or (call := calls.get(part.id)) is None:
+def _flat(part: PromptPart, told: Mapping[str, PromptCall]) -> PromptPart:
+    if not isinstance(part, PromptResult) or (call := told.get(part.id)) is None:
         return part
     said = truncate(_readable(part.text), MIN_BUDGET)
     return PromptText(text=prompt_texts.executed(call.name, call.arguments, said, failed=part.is_error))

@@ -19,14 +19,12 @@ from generation.actions.request import Tools, make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.classify import context_too_large
-from generation.digests import MessagesDigest
 from generation.errors import InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.live import summary_parts
 from generation.outcomes import Failed, Stopped, Summarised
 from generation.parts import LiveResult
 from generation.plans import Outcome
 from generation.prompt import build_prompt
-from generation.prompt_flat import flatten
 from generation.prompt_texts import summarised, summary_instruction
 from generation.summary import details_of, output_cap, summary_of, to_summarise
 from store.log import get_logger
@@ -76,19 +74,15 @@ async def _instead(attempt: Attempt, own: ModelPolicy, why: str) -> Outcome:
 
 async def _ask(attempt: Attempt, model: ModelPolicy) -> Outcome:
     """Ask a model, and once more without tools where they made the request too large."""
+    own = attempt.model()
     # Tools are only worth their room where they stand in what the model has cached of the chat.
-    call = _call(attempt, model, "unused" if _is_own(attempt, model) else "none")
+    same = (model.provider, model.name) == (own.provider, own.name)
+    call = _call(attempt, model, "unused" if same else "none")
     outcome = await call.concluded()
     too_large = isinstance(outcome, Failed) and context_too_large(outcome.error)
-    if too_large and call.request.tools and not attempt.scope.over:
+    if too_large and (call.request.tools or call.request.native) and not attempt.scope.over:
         outcome = await _call(attempt, model, "none").concluded()
     return outcome
-
-
-def _is_own(attempt: Attempt, model: ModelPolicy) -> bool:
-    """Whether a model is the chat's: then the request goes on from what is cached, and nothing of it may be changed."""
-    own = attempt.model()
-    return (model.provider, model.name) == (own.provider, own.name)
 
 
 def _call(attempt: Attempt, model: ModelPolicy, tools: Tools) -> ModelCall:
@@ -100,10 +94,6 @@ def _call(attempt: Attempt, model: ModelPolicy, tools: Tools) -> ModelCall:
     prompt = build_prompt(state, instruction=instruction)
     cap = output_cap(model, history, instruction)
     request, digests = make_request(attempt, model, prompt, tools=tools, max_output=cap)
-    if not _is_own(attempt, model):
-        messages = flatten(prompt.messages, model.provider, model.name)
-        request = replace(request, messages=messages)
-        digests = replace(digests, messages=MessagesDigest().with_more(messages))
     return prepare(attempt, _CONCLUSIONS, model, request, digests)
 
 

@@ -124,6 +124,7 @@ async def test_a_chat_changes_its_model_and_back(place: Place) -> None:
         await scene.settled(chat)
         assert len(scene.server.requests[1].seen.searches) == 1
         assert len(scene.others[0].requests[0].seen.searches) == 0
+        assert "web_search was run with" in scene.others[0].requests[0].raw.decode()
         await check(scene, chat)
 
 

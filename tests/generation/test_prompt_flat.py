@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from events.content import Json
 from generation.budget import MIN_BUDGET
-from generation.prompt_flat import flat_message, flatten
+from generation.prompt_flat import Keeps, flatten
 from generation.prompt_texts import executed
 from generation.prompt_types import PromptCall, PromptMessage, PromptPart, PromptReasoning, PromptResult, PromptText
-from generation.providers.metadata import tag
+from generation.providers.metadata import own, tag
 
 OURS: Json = tag("anthropic", "m", {"type": "server_tool_use", "id": "s"})
 CALL = PromptCall(id="s", name="web_search", arguments='{"query":"x"}', metadata=OURS, provider_executed=True)
@@ -56,23 +56,38 @@ ROWS: dict[str, tuple[PromptMessage, PromptMessage]] = {
 }
 
 
+def asked(provider: str, model: str) -> Keeps:
+    return lambda call, result: all(own(part.metadata, provider, model) is not None for part in (call, result))
+
+
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize(("provider", "model"), [("anthropic", "another"), ("openai", "m"), ("openai-chat", "x")])
 def test_other_models_read_it_as_text(name: str, provider: str, model: str) -> None:
     before, after = ROWS[name]
-    assert flatten((QUESTION, before, ANSWER), provider, model) == (QUESTION, after, ANSWER)
-    # Once is enough, and what stands there does not depend on what stands before it.
-    assert flat_message(after, provider, model) == after
+    assert flatten(before, asked(provider, model)) == after
+    assert flatten(after, asked(provider, model)) is after, "once is enough"
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if "metadata" not in name])
 def test_its_own_model_gets_it_as_it_gave_it(name: str) -> None:
     before, _ = ROWS[name]
-    assert flat_message(before, "anthropic", "m") is before
+    assert flatten(before, asked("anthropic", "m")) is before
+
+
+def test_each_pair_is_judged_by_itself() -> None:
+    second, found = replace(CALL, id="t", metadata=None), replace(RESULT, id="t", text="none")
+    mixed = answer(CALL, RESULT, second, found)
+    assert flatten(mixed, asked("anthropic", "m")) == answer(CALL, RESULT, told("none"))
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_messages_that_hold_nothing_of_it_stay(role: str) -> None:
+    message = QUESTION if role == "user" else ANSWER
+    assert flatten(message, lambda _call, _result: False) is message
 
 
 def test_a_long_result_is_cut() -> None:
     long = answer(CALL, replace(RESULT, text="x" * 10 * MIN_BUDGET))
-    (part,) = flat_message(long, "openai", "m").parts
+    (part,) = flatten(long, asked("openai", "m")).parts
     assert isinstance(part, PromptText)
     assert MIN_BUDGET // 2 < len(part.text.encode()) < MIN_BUDGET + 200
