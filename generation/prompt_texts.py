@@ -49,6 +49,11 @@ def summarised(summary: str) -> str:
     return _SUMMARISED + summary
 
 
+def executed(name: str, arguments: str, said: str, *, failed: bool) -> str:
+    """Return what stands for a call that another service ran itself, with what came of it."""
+    return f"[{name} was run with {arguments}. {'It failed' if failed else 'Its result'}:]\n{said}"
+
+
 def unavailable_file(media_type: str) -> str:
     """Return what stands for a file whose bytes are gone."""
     return f"[A file of type {media_type} stood here; it is no longer available. Ask for it again if it is needed.]"

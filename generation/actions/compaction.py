@@ -80,7 +80,7 @@ async def _ask(attempt: Attempt, model: ModelPolicy) -> Outcome:
     call = _call(attempt, model, "unused" if same else "none")
     outcome = await call.concluded()
     too_large = isinstance(outcome, Failed) and context_too_large(outcome.error)
-    if too_large and call.request.tools and not attempt.scope.over:
+    if too_large and (call.request.tools or call.request.native) and not attempt.scope.over:
         outcome = await _call(attempt, model, "none").concluded()
     return outcome
 
@@ -91,13 +91,9 @@ def _call(attempt: Attempt, model: ModelPolicy, tools: Tools) -> ModelCall:
     hint = transcript.hint
     instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
     state = ChatState(control=attempt.state.control, transcript=replace(transcript, messages=history))
-    request, digests = make_request(
-        attempt,
-        model,
-        build_prompt(state, instruction=instruction),
-        tools=tools,
-        max_output=output_cap(model, history, instruction),
-    )
+    prompt = build_prompt(state, instruction=instruction)
+    cap = output_cap(model, history, instruction)
+    request, digests = make_request(attempt, model, prompt, tools=tools, max_output=cap)
     return prepare(attempt, _CONCLUSIONS, model, request, digests)
 
 

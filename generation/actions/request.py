@@ -61,7 +61,7 @@ def make_request(
         effort=model.effort,
         options=dict(config.options),
         extra=dict(config.extra),
-        native=tuple(attempt.agent.provider_tools),
+        native=() if tools == "none" else tuple(attempt.agent.provider_tools),
         continues=None if chain is None else chain.response,
     )
     digests = digest_request(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from generation.prompt_flat import flatten
 from generation.prompt_kept import COPIED, LEAST, made_of
 from generation.prompt_types import (
     ModelRequest,
@@ -139,7 +140,7 @@ class _Wire:
         return other
 
     def take(self, message: PromptMessage) -> None:
-        made = _blocks(self.prefix.take(message), self._model)
+        made = _blocks(self.prefix.take(flatten(message, self._takes_back)), self._model)
         if not made:
             return
         messages, role = self._messages, "assistant" if message.role == "assistant" else "user"
@@ -152,6 +153,9 @@ class _Wire:
             if _heavy(part):
                 self._heavy.append((len(messages), index, part))
         messages.append({"role": role, "content": [*before, *(block for _, block in made)]})
+
+    def _takes_back(self, call: PromptCall, result: PromptResult) -> bool:
+        return all(own(part.metadata, NAME, self._model) is not None for part in (call, result))
 
     def whole(self) -> list[Block]:
         """Return the messages in a list of their own."""

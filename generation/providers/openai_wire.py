@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from generation.prompt_flat import flatten
 from generation.prompt_kept import COPIED, LEAST, made_of
 from generation.prompt_texts import result_files
 from generation.prompt_types import (
@@ -84,11 +85,14 @@ class _Wire:
 
 
 def _copied(message: PromptMessage) -> int:
-    """Return about how many characters the form of a message copies: of files, of errors, and of texts put together."""
+    """Return about how many characters the form of a message copies.
+
+    That is: of files, of errors, of what a service ran, and of texts that are put together.
+    """
     texts = [len(part.text) for part in message.parts if isinstance(part, PromptText)]
     files = [len(part.data) for part in message.parts if isinstance(part, PromptFile)]
     results = [part for part in message.parts if isinstance(part, PromptResult)]
-    errors = [len(part.text) for part in results if part.is_error]
+    errors = [len(part.text) for part in results if part.is_error or part.provider_executed]
     media = [len(file.data) for part in results for file in part.media]
     return sum(texts if len(texts) > 1 else []) + sum(files) + sum(errors) + sum(media)
 
@@ -143,7 +147,8 @@ def _items(message: PromptMessage, model: str) -> list[Item]:
     if message.role == "user":
         return [{"type": "message", "role": "user", "content": [_input(part) for part in message.parts]}]
     if message.role == "assistant":
-        return _answer_items(message, model)
+        flat = flatten(message, lambda call, _: own(call.metadata, RESPONSES, model) is not None)
+        return _answer_items(flat, model)
     return [
         {"type": "function_call_output", "call_id": part.id, "output": _output(part)}
         for part in message.parts
@@ -257,7 +262,7 @@ def _chat_items(message: PromptMessage, model: str) -> list[Item]:
     if message.role == "user":
         return [{"role": "user", "content": _chat_content(message)}]
     if message.role == "assistant":
-        return _chat_answer(message)
+        return _chat_answer(flatten(message, lambda _call, _result: False))
     results = [part for part in message.parts if isinstance(part, PromptResult)]
     items: list[Item] = [{"role": "tool", "tool_call_id": part.id, "content": _chat_result(part)} for part in results]
     shown = [(part, files) for part in results if (files := [file for file in part.media if _shown(file)])]

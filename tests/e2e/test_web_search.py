@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from chatfold import WebSearch
 from chatfold.testing.servers import (
     Answer,
     AnthropicServer,
+    Fail,
     Found,
     Gate,
     Reasoning,
@@ -26,7 +29,7 @@ from events.state import ChatState
 from events.vocabulary import StepCommitted, TurnFailed
 from generation.parts import LiveCall, LiveSource
 from tests.e2e.checks import check
-from tests.e2e.kit import Place, stage, texts
+from tests.e2e.kit import MODEL, Place, stage, texts
 from tests.e2e.tools import add
 
 PAGE = Found("https://a.example", "A", "It rains.")
@@ -124,6 +127,7 @@ async def test_a_chat_changes_its_model_and_back(place: Place) -> None:
         await scene.settled(chat)
         assert len(scene.server.requests[1].seen.searches) == 1
         assert len(scene.others[0].requests[0].seen.searches) == 0
+        assert "web_search was run with" in scene.others[0].requests[0].raw.decode()
         await check(scene, chat)
 
 
@@ -185,4 +189,33 @@ async def test_a_pause_that_is_cut_is_tried_again_from_the_start(pausing: Place)
         await scene.engine.send_message(chat, "Sure?")
         await scene.settled(chat)
         assert [request.seen.roles[-1] for request in scene.server.requests] == ["user", "assistant"] * 2 + ["user"]
+        await check(scene, chat)
+
+
+async def test_a_compaction_knows_what_was_found(place: Place) -> None:
+    """The chat's own model has it as it was, and without its tools too; another service's is told as text."""
+    other = "openai" if place.provider == "anthropic" else "anthropic"
+    large = Fail(413, "Request too large.")
+    script: list[Reply] = [SEARCHED, large, Answer("They asked for the weather."), Answer("Yes.")]
+    async with stage(place, script, **SEARCHES) as scene:
+        chat = await scene.start("Rain?")
+        await scene.settled(chat)
+        await scene.engine.compact(chat)
+        await scene.settled(chat)
+        await scene.engine.send_message(chat, "Sure?")
+        await scene.settled(chat)
+        _, first, again, _ = scene.server.requests
+        assert ["tools" in request.body for request in (first, again)] == [True, False]
+        assert len(again.seen.searches) == 1
+        await check(scene, chat)
+    theirs: dict[str, Sequence[Reply]] = {other: [Answer("They asked for the weather.")]}
+    renamed = replace(place, agent=f"{place.agent}-2")
+    async with stage(renamed, [SEARCHED], others=theirs, compaction_model=f"{other}/{MODEL}", **SEARCHES) as scene:
+        chat = await scene.start("Rain?")
+        await scene.settled(chat)
+        await scene.engine.compact(chat)
+        await scene.settled(chat)
+        (request,) = scene.others[0].requests
+        assert len(request.seen.searches) == 0
+        assert "web_search was run with" in request.raw.decode()
         await check(scene, chat)

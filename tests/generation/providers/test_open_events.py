@@ -127,7 +127,11 @@ async def test_a_search_that_the_service_runs_is_kept_and_handed_back() -> None:
     assert sent[1]["content"][0]["encrypted_content"] == "e"
     assert [cited["encrypted_index"] for cited in sent[2]["citations"]] == ["i"]
     chat.model = "another"
-    assert [part["type"] for part in wire_messages(chat.request())[1]["content"]] == ["text"]
+    told, said = wire_messages(chat.request())[1]["content"]
+    assert told["text"].startswith('[web_search was run with {"query":"x"}. Its result:]\n[{')
+    assert "https://a.example" in told["text"]
+    assert "encrypted_content" not in told["text"]
+    assert said == {"type": "text", "text": "Found."}
 
 
 async def test_kinds_that_are_not_known_yet_are_passed_over() -> None:
@@ -251,7 +255,7 @@ def test_providers_fit_the_contract() -> None:
     assert [provider.name for provider in providers] == ["anthropic", "openai"]
 
 
-def test_a_foreign_search_is_left_out_in_pairs() -> None:
+def test_a_foreign_search_is_told_as_text() -> None:
     call = PromptCall(id="c", name="web_search", arguments="{}", provider_executed=True)
     result = PromptResult(id="c", name="web_search", text="x", provider_executed=True)
     messages = (
@@ -261,4 +265,5 @@ def test_a_foreign_search_is_left_out_in_pairs() -> None:
     )
     asked = request()
     sent = wire_messages(type(asked)(model=MODEL, system=(), messages=messages))
-    assert [message["role"] for message in sent] == ["user"]
+    said = {"type": "text", "text": "[web_search was run with {}. Its result:]\nx"}
+    assert sent[1] == {"role": "assistant", "content": [said]}
