@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
+from chatfold.receipts import Receipt
 from chatfold.testing.servers import Answer, ToolCall
 from events.parts import HookContextPart
 from events.state import ChatState
@@ -18,7 +21,8 @@ from events.vocabulary import StepCommitted, TurnFailed
 from generation.agents import Limits
 from store.loading import read_recorded
 from tests.e2e.checks import check
-from tests.e2e.kit import Place, Scene, outputs, results, stage, texts
+from tests.e2e.kit import PATIENCE, Place, Scene, outputs, results, stage, texts
+from tests.e2e.test_takeover import worker_process
 from tests.e2e.tools import add
 from tests.generation.hooks.service import hook_service
 
@@ -96,11 +100,12 @@ async def test_a_denied_or_unasked_command_appends_nothing(here: Place) -> None:
         state = await scene.settled(chat)
         before, first = await versions(scene, chat), state.need_transcript("test").messages[0].id
         engine = scene.engine
-        for command in (
+        commands: Sequence[Callable[[], Awaitable[Receipt]]] = (
             lambda: engine.send_message(chat, "More"),
             lambda: engine.edit_message(chat, first, "Else"),
             lambda: engine.create_chat(here.agent, "New", chat_id="new"),
-        ):
+        )
+        for command in commands:
             with pytest.raises(HookDenied, match="Not today") as denied:
                 await command()
             with pytest.raises(HookFailed, match="down") as failed:
@@ -285,3 +290,28 @@ async def test_a_conversation_over_http(here: Place) -> None:
         async with stage(here, [CALL, Answer("4.")], tools=[add], hooks=[hook]) as scene:
             assert outputs(await scene.settled(await scene.start("Add"))) == [4]
     assert [call["event"] for call in service.calls] == ["pre_tool_use", "stop"]
+
+
+@pytest.mark.parametrize(("when", "event"), [(1, "post_tool_use"), (2, "stop")])
+async def test_a_worker_that_dies_between_hook_and_append_leaves_a_second_call_with_the_same_id(
+    here: Place, when: int, event: str
+) -> None:
+    script = [Answer([ToolCall("look")]), Answer("Done."), Answer("Done."), Answer("Done.")]
+    answers = {"post_tool_use": {"context": "Noted."}, "stop": {"context": "Go on."}}
+    with hook_service(lambda call: (200, json.dumps(answers[call["event"]]).encode())) as service:
+        async with (
+            stage(here, script, worker=False) as scene,
+            worker_process(scene, stop=False, hook=service.url, failpoints=f"hook.answered=kill@{when}") as lost,
+        ):
+            await lost.until("ready")
+            chat = await scene.start("Look")
+            async with asyncio.timeout(PATIENCE):
+                assert await lost.process.wait() == -signal.SIGKILL
+            asked = [call["id"] for call in service.calls]
+            assert service.calls[-1]["event"] == event
+            async with worker_process(scene, stop=False, hook=service.url):
+                state = await scene.settled(chat)
+            assert [call["id"] for call in service.calls].count(asked[-1]) == 2
+            assert hooked(state) == [("stop", "Go on.")]
+            assert [part.context is not None for part in results(state)] == [True]
+            await check(scene, chat)
