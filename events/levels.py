@@ -18,8 +18,6 @@ from msgspec.structs import FieldInfo, fields, replace
 from events.control import Control, Indexes, OpenCall
 from events.envelope import Recorded
 from events.messages import KeptResponse, Step
-from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
-from events.messages import Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked

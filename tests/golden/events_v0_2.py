@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.content import Content
 from events.messages import ContextMark, KeptResponse, Message
-from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
-from events.messages import ContextMark, Message
 from events.parts import ContextProblemPart, FilePart, HookContextPart, SkillPart, TextPart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Origin, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
