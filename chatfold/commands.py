@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
+from chatfold.admission import Admission
 from chatfold.checks import (
     checked_command_id,
     checked_effort,
@@ -44,11 +45,13 @@ BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
 _BUSY: Final = get_args(BusyBehaviour)
 
 
-class ChatCommands(ChatContexts, ChatCosts):
+class ChatCommands(ChatContexts, ChatCosts, Admission):
     """Commands on chats. ``Engine`` is one; it is not used by itself.
 
     Every method takes a ``command_id``: the same id with the same content does its work once and returns the first
     receipt again, with other content it is refused (IdempotencyConflict). Refusals are typed: see ``chatstate.errors``.
+    Where the engine has hooks, a message that one of them denies is refused with HookDenied, and with HookFailed where
+    one could not be asked.
     """
 
     async def create_chat(
@@ -105,9 +108,13 @@ class ChatCommands(ChatContexts, ChatCosts):
             effort=checked_effort(effort),
             parent=None if parent is None else ChatId(checked_id(parent, "$.parent")),
         )
-        # The release is not the caller's: one that asks again after an upgrade asks for the same.
+        # The release is not the caller's, and what hooks say is not: one that asks again asks for the same.
         given = (command.trigger, replace(command, release=""))
-        return await self._commands(chat_id, lambda _: (command,), command_id, given, who=owner or None)
+        said = [await self._admitted(chat_id, each, named) for each in messages]
+        started = await self._session_started(chat_id, agent, owner)
+        place = 1 if system is not None else 0
+        asked = replace(command, messages=(*said[:place], *started, *said[place:]))
+        return await self._commands(chat_id, lambda _: (asked,), command_id, given, who=owner or None)
 
     async def send_message(
         self,
@@ -139,11 +146,12 @@ class ChatCommands(ChatContexts, ChatCosts):
         if busy not in _BUSY:
             raise InvalidValue("$.busy", f"must be queue or interrupt, not {busy!r}")
         body = queued(message, self._check_model(model), effort, author)
+        said = replace(body, message=await self._admitted(chat, body.message, checked_command_id(command_id)))
 
         def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
             if busy == "queue":
-                return (c.SendMessage(message=body, queue_limit=self.queue_limit),)
-            return (c.SendInterrupting(message=body, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
+                return (c.SendMessage(message=said, queue_limit=self.queue_limit),)
+            return (c.SendInterrupting(message=said, queue_limit=self.queue_limit, lease_dead=run.lease_dead),)
 
         return await self._commands(chat, commands, command_id, ("send", busy, body), who=author or None)
 
@@ -163,7 +171,10 @@ class ChatCommands(ChatContexts, ChatCosts):
             NotAUserMessage: It is not a user's.
         """
         command = c.EditMessage(target=checked_message_id(message_id), message=message_of(message))
-        return await self._command(chat, command, command_id, transcript=True)
+        given = (command.trigger, command)
+        said = await self._admitted(chat, command.message, checked_command_id(command_id))
+        asked = replace(command, message=said)
+        return await self._commands(chat, lambda _: (asked,), command_id, given, transcript=True)
 
     async def interrupt(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """End the current turn now; what was produced is kept. The head of the queue, if there is one, is taken up.
@@ -235,7 +246,10 @@ class ChatCommands(ChatContexts, ChatCosts):
         """
         body = queued(message, self._check_model(model), effort)
         command = c.EditQueued(target=checked_message_id(message_id), message=body)
-        return await self._command(chat, command, command_id)
+        given = (command.trigger, command)
+        said = await self._admitted(chat, body.message, checked_command_id(command_id))
+        asked = replace(command, message=replace(body, message=said))
+        return await self._commands(chat, lambda _: (asked,), command_id, given)
 
     async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
         """Put the whole queue in this order of message ids.

@@ -38,6 +38,7 @@ from events.state import ChatState
 from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
+from generation.hooks.dispatch import Hook, Hooks
 from generation.observing import NOBODY, Observer, observer_of
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
@@ -62,6 +63,7 @@ class Engine(ChatCommands):
         providers: Providers by name, in place of or beside the built-in ones.
         settings: Times and limits; None reads ``CHATFOLD_*`` and the TOML file.
         observers: Metrics, traces and the like; what they raise is logged, and fails nothing.
+        hooks: Are asked before and after what happens, in order, and may stop it: see ``chatfold.hooks``.
 
     Raises:
         AgentDeclarationError: Two agents have one name, or something is no agent.
@@ -78,6 +80,7 @@ class Engine(ChatCommands):
         providers: Mapping[str, Provider] | None = None,
         settings: Settings | None = None,
         observers: Iterable[Observer] = (),
+        hooks: Hooks | Iterable[Hook] = (),
     ) -> None:
         if settings is not None:
             checked_kind(settings, Settings, "$.settings", "a Settings")
@@ -108,6 +111,7 @@ class Engine(ChatCommands):
             settings=self.settings.worker_settings(),
             worker=WorkerId(""),
             observer=self.observer,
+            hooks=hooks if isinstance(hooks, Hooks) else Hooks(hooks),
         )
 
     @property

@@ -57,12 +57,16 @@ class RecordToolResult(Command, frozen=True, kw_only=True):
 
 
 class CommitStep(Command, frozen=True, kw_only=True):
-    """Commit the assistant message of a generate attempt, or (without a message) the recorded results of a batch."""
+    """Commit the assistant message of a generate attempt, or (without a message) the recorded results of a batch.
+
+    ``more``: model-only user messages after the answer, by which the turn goes on.
+    """
 
     trigger = "commit_step"
     fence: Fence
     message: Message | None = None
     report: AttemptReport | None = None
+    more: tuple[Message, ...] = ()
 
 
 class CommitCompaction(Command, frozen=True, kw_only=True):

@@ -113,6 +113,7 @@ class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
         first_context_tokens: The same of the first assistant message after the boundary.
         context_source: Name of the context source whose context is in history.
         context_revision: Its revision.
+        nudged: Whether a hook has let the current turn go on, which it may once.
     """
 
     messages: int = 0
@@ -130,6 +131,7 @@ class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
     first_context_tokens: int = 0
     context_source: str | None = None
     context_revision: str | None = None
+    nudged: bool = False
 
 
 class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):

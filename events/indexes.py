@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from events.control import Indexes, OpenCall
 from events.ids import CallKey, MessageId, call_key, part_of
 from events.messages import Message
-from events.parts import CrashPolicy, ToolCallPart, ToolResultPart
+from events.parts import CrashPolicy, HookContextPart, ToolCallPart, ToolResultPart
 from events.transcript import Messages
 
 _MODEL_READS: Final = ("both", "model")
@@ -49,7 +49,10 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
         indexes.turn_start = message
         indexes.steps = 0
         indexes.stop_after = False
+        indexes.nudged = False
         return True
+    elif any(type(part) is HookContextPart and part.event == "stop" for part in body.parts):
+        indexes.nudged = True
     return False
 
 

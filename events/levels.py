@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final, get_args
 from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
-from events.control import Control, OpenCall
+from events.control import Control, Indexes, OpenCall
 from events.envelope import Recorded
 from events.messages import KeptResponse, Step
-from events.parts import ContextProblemPart, SkillPart, ToolCallPart, ToolResultPart
+from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked
 from events.vocabulary_workers import ActionRequired
@@ -67,6 +67,9 @@ SINCE: Final[Since] = MappingProxyType(
         (Control, "active_tools"): GENERATION,
         (ActionRequired, "result_budget"): GENERATION,
         (OpenAction, "result_budget"): GENERATION,
+        (ToolResultPart, "context"): GENERATION,
+        (Indexes, "nudged"): GENERATION,
+        HookContextPart: GENERATION,
         SkillPart: GENERATION,
         ContextProblemPart: GENERATION,
         ContextMarked: GENERATION,

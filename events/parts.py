@@ -82,7 +82,8 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
     """The result of ``call``: what a tool gave (``output``: a text or JSON), or a ``reason`` why there is none.
 
     ``media`` are files that the model is shown with it, ``attachments`` files for people alone. ``rewritten`` is the
-    JSON text of the arguments that the call ran with, where they are not the model's own.
+    JSON text of the arguments that the call ran with, where they are not the model's own. ``context`` is what hooks
+    tell the model beside it.
     """
 
     call: CallKey
@@ -97,6 +98,7 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
     media: tuple[FilePart, ...] = ()
     attachments: tuple[FilePart, ...] = ()
     rewritten: Content | None = None
+    context: Content | None = None
 
 
 class FilePart(_Part, frozen=True, tag="file", kw_only=True):
@@ -146,6 +148,13 @@ class SkillPart(_Part, frozen=True, tag="skill", kw_only=True):
     directory: Content
 
 
+class HookContextPart(_Part, frozen=True, tag="hook_context", kw_only=True):
+    """What a hook tells the model beside a user's message, and nobody else. ``event``: what it was asked at."""
+
+    event: str
+    text: Content
+
+
 ContextFault: TypeAlias = Literal["oversize", "unreadable", "invalid", "excluded"]
 """Why something of a workspace is not in its context: too large, it cannot be read, it is not what it must be, or there
 is too much before it."""
@@ -170,6 +179,7 @@ Part: TypeAlias = (
     | ContextFilePart
     | SkillPart
     | ContextProblemPart
+    | HookContextPart
 )
 
 PARTS: Final[tuple[type, ...]] = get_args(Part)

@@ -91,8 +91,12 @@ def _answered(control: Control, _: Policy) -> Facts | None:
 
 
 def _steps_used(control: Control, policy: Policy) -> Facts | None:
-    steps = control.indexes.steps
-    return {"steps": steps, "max_steps": policy.max_steps} if steps >= policy.max_steps else None
+    # A turn that a hook lets go on may have one answer more.
+    steps, nudged = control.indexes.steps, control.indexes.nudged
+    if steps < policy.max_steps + nudged:
+        return None
+    facts: Facts = {"steps": steps, "max_steps": policy.max_steps}
+    return facts | {"nudged": True} if nudged else facts
 
 
 def _budget_spent(control: Control, policy: Policy) -> Facts | None:

@@ -67,8 +67,10 @@ ErrorKind: TypeAlias = Literal[
     "missing_key",
     "provider_disabled",
     "content_filter",
+    "hook_dispatch_failed",
+    "hook_denied",
 ]
-"""What failed model calls are told apart by."""
+"""What failed model calls are told apart by, and what hooks stopped."""
 
 
 class ClassifiedError(Struct, frozen=True, kw_only=True):
@@ -95,6 +97,45 @@ class ProviderError(GenerationError):
     def __init__(self, error: ClassifiedError) -> None:
         super().__init__(f"{error.kind}: {error.message}")
         self.error = error
+
+
+class HookFailed(GenerationError):
+    """A hook could not be asked, or gave no answer that is allowed: what it was asked about was not done.
+
+    Attributes:
+        hook: Its name.
+        event: What it was asked at.
+        why: What went wrong.
+    """
+
+    kind: ErrorKind = "hook_dispatch_failed"
+
+    def __init__(self, hook: str, event: str, why: str) -> None:
+        super().__init__(f"hook {hook} at {event}: {why}")
+        self.hook = hook
+        self.event = event
+        self.why = why
+
+    def classified(self) -> ClassifiedError:
+        """Return what it means for a turn: it ends, and nothing is tried again."""
+        message = f"A hook at {self.event} could not be asked. Resume to try again, or have its operator look."
+        return ClassifiedError(kind=self.kind, message=message, detail=str(self))
+
+
+class HookDenied(GenerationError):
+    """A hook denied a command; nothing was done.
+
+    Attributes:
+        event: What it was asked at.
+        reason: Why, in the hook's words.
+    """
+
+    kind: ErrorKind = "hook_denied"
+
+    def __init__(self, event: str, reason: str) -> None:
+        super().__init__(f"denied by a hook at {event}: {reason}")
+        self.event = event
+        self.reason = reason
 
 
 class UnknownModel(GenerationError, ValueError):

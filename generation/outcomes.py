@@ -25,7 +25,8 @@ class Answered(Struct, frozen=True, kw_only=True):
     """A model's answer: whole, or (``interrupted``) what had come of it.
 
     ``parts`` gives the parts for the id that the message will have: a provider's own results name their calls by it.
-    ``flushed``: the store may hold chunks of it, to be dropped with the commit.
+    ``flushed``: the store may hold chunks of it, to be dropped with the commit. ``more``: what hooks say after it, by
+    which the turn goes on. ``error``: why the turn fails with it, in the same append.
     """
 
     parts: Callable[[MessageId], tuple[Part, ...]]
@@ -33,12 +34,15 @@ class Answered(Struct, frozen=True, kw_only=True):
     request: RequestDigests
     interrupted: bool = False
     flushed: bool = True
+    more: tuple[Message, ...] = ()
+    error: ClassifiedError | None = None
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Commit the step; an answer without parts ends the turn and leaves no empty message."""
         message = self._message(message_id(run.state.control.version + 1, 0))
         if message is not None:
-            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message)))
+            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=self.more))
+            _fail_after(run, self.error)
             return
         record = Decision(
             rule="D6", action="finish(complete)", facts={"empty_answer": True}, policy=run.state.control.policy
@@ -108,16 +112,21 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class ToolsEnded(Struct, frozen=True, kw_only=True):
-    """Results of a batch that are not recorded yet. ``whole``: no call of it runs any more."""
+    """Results of a batch that are not recorded yet. ``whole``: no call of it runs any more.
+
+    ``error``: why the turn fails with them, in the same append.
+    """
 
     results: tuple[ToolResultPart, ...]
     whole: bool = True
+    error: ClassifiedError | None = None
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Record the results, and commit the batch where it is whole."""
         self._record(run, fence)
         if self.whole:
             run.do(c.CommitStep(fence=fence))
+        _fail_after(run, self.error)
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
         """Keep what finished; what still runs is answered as unknown."""
@@ -143,13 +152,14 @@ class ResultsCame(Struct, frozen=True, kw_only=True):
 
 
 class Summarised(Struct, frozen=True, kw_only=True):
-    """A summary for a compaction boundary."""
+    """A summary for a compaction boundary. ``error``: why the turn fails with it, in the same append."""
 
     manual: bool
     summary: Content
     details: Content
     context_tokens: int
     report: AttemptReport
+    error: ClassifiedError | None = None
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Commit the boundary."""
@@ -163,6 +173,7 @@ class Summarised(Struct, frozen=True, kw_only=True):
                 report=self.report,
             )
         )
+        _fail_after(run, self.error)
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
         """Drop the summary: the user ended the turn."""
@@ -201,6 +212,20 @@ class Stopped(Struct, frozen=True, kw_only=True):
         """Finish the interruption with what had come."""
         left = Leftover(message=self.message, report=self.report)
         run.do(c.FinishInterruption(fence=fence, message=left.message, report=left.beside))
+
+
+def _fail_after(run: PlanRun, error: ClassifiedError | None) -> None:
+    """Fail the turn in the append that recorded an outcome: what was done stays, and nothing follows it."""
+    if error is None:
+        return
+    control = run.state.control
+    running = control.running
+    fence = c.Fence(
+        epoch=control.epoch,
+        history_version=control.history_version,
+        attempt=running.attempt if running is not None else None,
+    )
+    run.do(c.FailTurn(fence=fence, error=error_info(error)))
 
 
 def error_info(error: ClassifiedError) -> ErrorInfo:

@@ -17,6 +17,7 @@ from events.parts import (
     ContextFilePart,
     FilePart,
     FileReferencePart,
+    HookContextPart,
     Part,
     ReasoningPart,
     SkillPart,
@@ -65,6 +66,8 @@ def user_part(part: Part) -> PromptPart | None:
             )
         case ContextFilePart():
             return _text(context_text([part]))
+        case HookContextPart():
+            return _text(text_of(part.text))
         case _:
             return None
 
@@ -162,9 +165,12 @@ def _result_texts(part: ToolResultPart, media: tuple[PromptFile, ...]) -> list[s
         text = text_of(part.output) if part.output is not None else ""
     if not text.strip():
         text = prompt_texts.FILES_ALONE if media else prompt_texts.NO_OUTPUT
-    if part.rewritten is None:
-        return [text]
-    return [prompt_texts.rewritten(truncate(text_of(part.rewritten), MIN_BUDGET)), text]
+    texts = [text]
+    if part.rewritten is not None:
+        texts.insert(0, prompt_texts.rewritten(truncate(text_of(part.rewritten), MIN_BUDGET)))
+    if part.context is not None:
+        texts.append(text_of(part.context))
+    return texts
 
 
 def skills_text(parts: Sequence[SkillPart]) -> str:

@@ -32,9 +32,15 @@ Cover, in this order and as far as there is anything to say:
 Point to what can be read or made again rather than copying it."""
 
 
-def summary_instruction(hint: str | None = None) -> str:
-    """Return the instruction that asks for a summary; ``hint`` is the user's wish on what to keep."""
-    return _SUMMARY if hint is None or not hint.strip() else f"{_SUMMARY}\n\nThe user adds: {hint.strip()}"
+def summary_instruction(hint: str | None = None, hooked: str | None = None) -> str:
+    """Return the instruction that asks for a summary.
+
+    Args:
+        hint: The user's wish on what to keep.
+        hooked: What hooks add to it.
+    """
+    users = "" if hint is None or not hint.strip() else f"\n\nThe user adds: {hint.strip()}"
+    return _SUMMARY + users + ("" if hooked is None else f"\n\n{hooked.strip()}")
 
 
 _SUMMARISED: Final = """\

@@ -24,6 +24,7 @@ from generation.actions.assistant import generate
 from generation.actions.attempt import Attempt
 from generation.actions.compaction import compact
 from generation.actions.context import collect_context
+from generation.actions.hooked import after_effect
 from generation.actions.tools import run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
@@ -282,7 +283,8 @@ class ChatRunner:
         try:
             if attempt.running.kind == "tools":
                 return await run_tools(attempt, lambda outcome: self._note_from(attempt, task, outcome))
-            return await _EFFECTS[attempt.running.kind](attempt)
+            outcome = await _EFFECTS[attempt.running.kind](attempt)
+            return await after_effect(attempt, outcome) if attempt.runtime.hooks else outcome
         except (StoreError, Refusal):
             raise
         except Exception as error:  # noqa: BLE001 - an application's part may raise anything

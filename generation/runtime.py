@@ -19,6 +19,7 @@ from generation.digest import digest_of
 from generation.digests import OptionsDigests, tools_digest
 from generation.errors import UnknownModel
 from generation.flushing import Flusher
+from generation.hooks.dispatch import NO_HOOKS, Hooks
 from generation.observing import NOBODY, Observer
 from generation.parts import PartBuffer
 from generation.plans import Held
@@ -101,6 +102,7 @@ class Runtime:
         flusher: Keeps what is streamed and not committed yet.
         silences: Looks after model calls and context sources that say nothing.
         observer: Is told of what happens.
+        hooks: Are asked before and after what happens.
     """
 
     journal: Journal
@@ -120,6 +122,7 @@ class Runtime:
     flusher: Flusher = field(init=False)
     silences: SilenceWatch = field(default_factory=SilenceWatch)
     observer: Observer = NOBODY
+    hooks: Hooks = NO_HOOKS
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
     _declared: dict[tuple[str, tuple[str, ...]], Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)

@@ -15,6 +15,7 @@ from events.control import OpenCall, lost_calls, refused_as_one
 from events.ids import CallKey, MessageId, message_id
 from events.indexes import find_call
 from events.messages import Message
+from events.parts import ToolCallPart
 from events.records import Answer
 from events.transcript import Messages, TranscriptMessage
 
@@ -92,7 +93,11 @@ def commit_step(ctx: Context, command: c.CommitStep) -> v.StepCommitted:
         ctx.check_answer(command.message)
         ctx.check_none_open()
         own = anchored(command.message, message_id(ctx.version, 0))
-        return v.StepCommitted(attempt=attempt, added=(own,), report=command.report)
+        if any(each.role != "user" or each.visibility != "model" for each in command.more):
+            ctx.not_allowed("only model-only user messages may follow an answer")
+        if command.more and any(isinstance(part, ToolCallPart) and part.runner != "provider" for part in own.parts):
+            ctx.not_allowed("nothing may follow an answer whose calls are open")
+        return v.StepCommitted(attempt=attempt, added=(own, *command.more), report=command.report)
     ctx.check_attempt_kind("tools")
     ctx.check_none_running()
     results = tuple(Answer(call=call.key) for call in ctx.control.indexes.open_calls if call.recorded)

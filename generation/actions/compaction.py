@@ -15,6 +15,7 @@ from events.ids import MessageId
 from events.records import ModelPolicy
 from events.state import ChatState
 from generation.actions.attempt import Attempt
+from generation.actions.hooked import hint_of_hooks
 from generation.actions.request import Tools, make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
@@ -43,18 +44,27 @@ async def compact(attempt: Attempt) -> Outcome:
     Returns:
         The summary; on a failure the classified error; on an interruption only what the call cost.
     """
+    try:
+        hint = await hint_of_hooks(attempt) if attempt.runtime.hooks.at("pre_compact") else None
+    except ProviderError as failure:
+        outcome: Outcome = attempt.failed(failure.error)
+    else:
+        outcome = await _by_models(attempt, hint)
+    if isinstance(outcome, Failed):
+        _show_failure(attempt, outcome)
+    return outcome
+
+
+async def _by_models(attempt: Attempt, hint: str | None) -> Outcome:
     own = attempt.model()
     model = attempt.policy.compaction_model or own
     if model is own:
-        outcome = await _ask(attempt, own)
-    elif (why := _unresolved(attempt, model)) is not None:
-        outcome = await _instead(attempt, own, why)
-    else:
-        outcome = await _ask(attempt, model)
-        if isinstance(outcome, Failed) and outcome.error.kind in _NOT_USABLE:
-            outcome = await _instead(attempt, own, outcome.error.kind)
-    if isinstance(outcome, Failed):
-        _show_failure(attempt, outcome)
+        return await _ask(attempt, own, hint)
+    if (why := _unresolved(attempt, model)) is not None:
+        return await _instead(attempt, own, why, hint)
+    outcome = await _ask(attempt, model, hint)
+    if isinstance(outcome, Failed) and outcome.error.kind in _NOT_USABLE:
+        outcome = await _instead(attempt, own, outcome.error.kind, hint)
     return outcome
 
 
@@ -67,29 +77,29 @@ def _unresolved(attempt: Attempt, model: ModelPolicy) -> str | None:
     return None
 
 
-async def _instead(attempt: Attempt, own: ModelPolicy, why: str) -> Outcome:
+async def _instead(attempt: Attempt, own: ModelPolicy, why: str, hint: str | None) -> Outcome:
     _log.warning("compaction_model_unusable", chat=attempt.chat, agent=attempt.agent.name, error=why)
-    return await _ask(attempt, own)
+    return await _ask(attempt, own, hint)
 
 
-async def _ask(attempt: Attempt, model: ModelPolicy) -> Outcome:
+async def _ask(attempt: Attempt, model: ModelPolicy, hint: str | None) -> Outcome:
     """Ask a model, and once more without tools where they made the request too large."""
     own = attempt.model()
     # Tools are only worth their room where they stand in what the model has cached of the chat.
     same = (model.provider, model.name) == (own.provider, own.name)
-    call = _call(attempt, model, "unused" if same else "none")
+    call = _call(attempt, model, "unused" if same else "none", hint)
     outcome = await call.concluded()
     too_large = isinstance(outcome, Failed) and context_too_large(outcome.error)
     if too_large and (call.request.tools or call.request.native) and not attempt.scope.over:
-        outcome = await _call(attempt, model, "none").concluded()
+        outcome = await _call(attempt, model, "none", hint).concluded()
     return outcome
 
 
-def _call(attempt: Attempt, model: ModelPolicy, tools: Tools) -> ModelCall:
+def _call(attempt: Attempt, model: ModelPolicy, tools: Tools, hooked: str | None) -> ModelCall:
     transcript = attempt.state.need_transcript("compact")
     history = to_summarise(transcript.messages)
     hint = transcript.hint
-    instruction = summary_instruction(hint.text if hint is not None and hint.available else None)
+    instruction = summary_instruction(hint.text if hint is not None and hint.available else None, hooked)
     state = ChatState(control=attempt.state.control, transcript=replace(transcript, messages=history))
     prompt = build_prompt(state, instruction=instruction)
     cap = output_cap(model, history, instruction)

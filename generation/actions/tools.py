@@ -20,6 +20,7 @@ from generation.plans import Outcome
 from generation.repair import parse_object
 from generation.tools.batch import RunningBatch, run_batch
 from generation.tools.execute import CallEnvironment
+from generation.tools.hooked import CallHooks
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
 
@@ -59,6 +60,10 @@ async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[Resu
         results = (first, *batch.ready())
         shown.take(results)
         parts = tuple(result.part() for result in results)
+        if fault := next((result.fault for result in results if result.fault is not None), None):
+            late = await batch.stop(attempt.runtime.settings.grace)
+            parts += tuple(result.part() for result in late)
+            return ToolsEnded(results=parts, whole=not batch.unfinished, error=fault)
         if not batch.unfinished:
             return ToolsEnded(results=parts)
         await _to_the_end(record(ResultsCame(results=parts)))
@@ -133,6 +138,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
+        hooks=CallHooks(runtime.hooks, attempt.chat) if runtime.hooks.at("pre_tool_use", "post_tool_use") else None,
         begun=lambda call: runtime.observer.tool_begun(effect, call, at=runtime.now()),
         ended=lambda call, result: runtime.observer.tool_ended(effect, call, result, at=runtime.now()),
     )

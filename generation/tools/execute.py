@@ -21,6 +21,7 @@ from events.reasons import REASON_TEXTS, Reason
 from generation.budget import UNKNOWN_LIMIT_BUDGET
 from generation.tools.arguments import parse_arguments
 from generation.tools.contract import ToolContext
+from generation.tools.hooked import CallHooks
 from generation.tools.invoke import Ending, Invocation, Reading
 from generation.tools.output import Answer, CallResult, answer_of, error_answer, exception_answer
 from generation.tools.policy import ToolCall
@@ -45,6 +46,7 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
         budget: Bytes that one result may take.
         cleanup: Seconds that an async function gets to end after it was cancelled by its timeout.
         limiter: Bounds the threads of sync functions; None for the event loop's common limiter.
+        hooks: Are asked before a call runs and after it ran; None where there are none.
         begun, ended: Told of each call as it begins, within its task, and as it ends; None for nobody.
     """
 
@@ -57,6 +59,7 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
     budget: int = UNKNOWN_LIMIT_BUDGET
     cleanup: float = 5.0
     limiter: CapacityLimiter | None = None
+    hooks: CallHooks | None = None
     begun: Callable[[ToolCall], None] | None = None
     ended: Callable[[ToolCall, CallResult | None], None] | None = None
 
@@ -125,7 +128,7 @@ class RunningCall:
         """
         if not self.done:
             await asyncio.wait({self._task}, timeout=grace)
-        if not self.done and self._work is not None and self._work.through:
+        if not self.done and self._work is not None and self._work.through and self._env.hooks is None:
             await asyncio.wait({self._task})  # the function is through, its result is a turn of the loop away
         if not self.done:
             self.abandon()
@@ -163,12 +166,17 @@ class RunningCall:
         """Ask where it may be done already, run it where it is not."""
         started = self._env.now()
         outcome: Outcome | None = await self._ask() if self.call.possibly_done else NOT_HAPPENED
+        context: str | None = None
         if outcome is NOT_HAPPENED:
+            if (hooks := self._env.hooks) is not None:
+                self.call, context, refused = await hooks.before(self.call)
+                if refused is not None:
+                    return refused
             outcome = await self._run()
         if outcome is None:
             return None
         unknown = isinstance(outcome, Verdict)
-        return CallResult(
+        result = CallResult(
             key=self.call.key,
             name=self.call.name,
             answer=_LOST if isinstance(outcome, Verdict) else outcome,
@@ -176,7 +184,9 @@ class RunningCall:
             started_at=None if unknown else started,
             ended_at=None if unknown else max(started, self._env.now()),
             rewritten=self.call.rewritten,
+            context=context,
         )
+        return result if self._env.hooks is None or unknown else await self._env.hooks.after(result)
 
     async def _ask(self) -> Outcome | None:
         """Ask the tool whether the call happened; what cannot be asked is not known."""

@@ -18,6 +18,7 @@ from events.ids import CallKey
 from events.parts import FilePart, ToolResultPart
 from events.reasons import Reason
 from events.values import encode_json, repair_value
+from generation.errors import ClassifiedError
 from generation.repair import whole_text
 from generation.tools.contract import ToolOutput
 from generation.tools.files import ToolFile, files_of
@@ -46,7 +47,8 @@ class CallResult(Struct, frozen=True, kw_only=True):
     """The result of one call. Times are microseconds UTC; absent where nothing ran.
 
     ``reason``: why there is no result of the tool's own; ``answer`` says it in words. ``rewritten``: the JSON text of
-    the arguments that it ran with, where they are not the model's own.
+    the arguments that it ran with, where they are not the model's own. ``context``: what hooks tell the model beside
+    it. ``fault``: why the turn must end with it.
     """
 
     key: CallKey
@@ -56,6 +58,8 @@ class CallResult(Struct, frozen=True, kw_only=True):
     ended_at: int | None = None
     reason: Reason | None = None
     rewritten: str | None = None
+    context: str | None = None
+    fault: ClassifiedError | None = None
 
     def part(self) -> ToolResultPart:
         """Return the result as events carry it."""
@@ -70,6 +74,7 @@ class CallResult(Struct, frozen=True, kw_only=True):
             media=self.answer.media,
             attachments=self.answer.attachments,
             rewritten=Content(self.rewritten) if self.rewritten is not None else None,
+            context=Content(self.context) if self.context is not None else None,
         )
 
 

@@ -31,6 +31,7 @@ from events.messages import Message
 from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from events.state import ChatState
 from generation.agents import Agent, Limits
+from generation.hooks.dispatch import Hook
 from generation.models import ModelConfig
 from generation.providers.registry import ProviderSettings, make_provider
 from generation.tools.contract import Tool
@@ -187,6 +188,7 @@ async def stage(
     store: Store | None = None,
     model: ModelConfig | None = None,
     others: dict[str, Sequence[Reply]] | None = None,
+    hooks: Sequence[Hook] = (),
     **agent: Any,
 ) -> AsyncIterator[Scene]:
     """Set a scene; watchers, engine, providers and servers are gone at its end.
@@ -202,6 +204,7 @@ async def stage(
         store: A store in place of the one that the place's URL names.
         model: The agent's model, where it needs more than a name.
         others: Scripts of further services, by the name of their provider.
+        hooks: The engine's hooks.
         agent: Further fields of the agent.
     """
     declared = Agent(name=place.agent, model=model or place.model(), tools=tools, limits=limits or Limits(), **agent)
@@ -215,7 +218,12 @@ async def stage(
             providers[name] = provider
             stack.push_async_callback(provider.close)
         engine = Engine(
-            store or open_store(place.url), [declared], worker=worker, providers=providers, settings=settings
+            store or open_store(place.url),
+            [declared],
+            worker=worker,
+            providers=providers,
+            settings=settings,
+            hooks=hooks,
         )
         journal = KeepingJournal(engine.store, engine.runtime.journal._salt)
         journal.kept = {}

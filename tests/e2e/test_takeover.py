@@ -52,7 +52,7 @@ class WorkerProcess:
 
 
 @asynccontextmanager
-async def worker_process(scene: Scene, *, stop: bool) -> AsyncIterator[WorkerProcess]:
+async def worker_process(scene: Scene, *, stop: bool, **more: str) -> AsyncIterator[WorkerProcess]:
     """Start a worker in a process of its own; it is gone at the end."""
     order = {
         "provider": scene.place.provider,
@@ -62,6 +62,7 @@ async def worker_process(scene: Scene, *, stop: bool) -> AsyncIterator[WorkerPro
         "stop": stop,
         "url": scene.place.url,
         "settings": QUICK.model_dump(),
+        **more,
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.e2e.worker_process", json.dumps(order), cwd=ROOT, stdout=asyncio.subprocess.PIPE

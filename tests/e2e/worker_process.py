@@ -12,11 +12,13 @@ import sys
 from typing import Any
 
 from chatfold.engine import Engine
+from chatfold.hooks import HttpHook
 from chatfold.settings import Settings
 from generation.agents import Agent
 from generation.providers.registry import ProviderSettings, make_provider
 from generation.tools.contract import Tool, tool
 from store import Store
+from store.failpoints import arm
 from store.sqlite import SqliteStore
 from tests.e2e.tools import add
 
@@ -60,7 +62,10 @@ async def main(order: dict[str, Any]) -> None:
     provider = make_provider(order["provider"], ProviderSettings(base_url=order["base_url"], api_key="key-of-the-test"))
     agent = Agent(name=order["agent"], model=order["model"], tools=tools(stop=order["stop"]))
     settings = Settings(**order["settings"])
-    engine = Engine(_store(order), [agent], providers={order["provider"]: provider}, settings=settings)
+    hooks = [HttpHook(order["hook"], ["post_tool_use", "stop"])] if "hook" in order else []
+    engine = Engine(_store(order), [agent], providers={order["provider"]: provider}, settings=settings, hooks=hooks)
+    if "failpoints" in order:
+        arm(order["failpoints"])
     if "now" in order:
         engine.runtime.now = lambda: int(order["now"])
     async with engine:

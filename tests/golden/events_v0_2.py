@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.content import Content
 from events.messages import ContextMark, KeptResponse, Message
-from events.parts import ContextProblemPart, FilePart, SkillPart, ToolCallPart
+from events.parts import ContextProblemPart, FilePart, HookContextPart, SkillPart, TextPart, ToolCallPart
 from events.records import ActionItem, AttemptReport, ModelPolicy, Origin, Policy, ToolPolicy
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
@@ -27,6 +27,17 @@ EVENTS: Final[dict[str, v.Event]] = {
         not_before=T,
         error=ERROR,
         report=AttemptReport(step=replace(STEP, unmetered=True)),
+    ),
+    "step_committed.nudge": v.StepCommitted(
+        attempt=1,
+        added=(
+            Message(role="assistant", parts=(TextPart(text=Content("Done.")),)),
+            Message(
+                role="user",
+                visibility="model",
+                parts=(HookContextPart(event="stop", text=Content("Run the tests first.")),),
+            ),
+        ),
     ),
     "step_committed.deadlines": v.StepCommitted(
         attempt=1,
@@ -54,6 +65,7 @@ EVENTS: Final[dict[str, v.Event]] = {
             media=(FilePart(media_type="image/png", data=Content("iVBORw0KGgo="), name=Content("screen.png")),),
             attachments=(FilePart(media_type="text/csv", data=Content("YSxiCg=="), name=Content("rows.csv")),),
             rewritten=Content('{"command": "ls -l"}'),
+            context=Content("Mind the gap."),
         ),
     ),
     "action_required.result_budget": v.ActionRequired(

@@ -1,0 +1,92 @@
+"""Hooks that are asked over HTTP: one POST with the call as JSON, answered by JSON or by nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from events.errors import InvalidValue
+from events.values import parse_json_strict
+from generation.errors import AgentDeclarationError, HookFailed, MissingExtra
+from generation.hooks.contract import HookAnswer, HookCall, HookEvent, read_answer
+from generation.hooks.dispatch import checked_events
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST: Final = 1 << 20
+"""Bytes that an answer may have."""
+
+
+class HttpHook:
+    """A service as a hook.
+
+    A call is posted as ``{"id": ..., "event": ..., "chat": ..., "facts": {...}}``. A status of 200 has an object of
+    ``context``, ``deny`` and ``input``, all of them optional; 204 has none. Any other status, a redirect too, fails.
+
+    Args:
+        url: Where it is: ``http://`` or ``https://``.
+        events: The events that it is asked at.
+        timeout: Seconds that it has.
+        headers: Sent with each call, for example an authorization.
+
+    Raises:
+        AgentDeclarationError: An event is not known, or there is none; the URL is none.
+        MissingExtra: The client library is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        events: Iterable[HookEvent],
+        *,
+        timeout: float = 10.0,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        try:
+            import httpx2
+        except ImportError as error:
+            raise MissingExtra("hooks", "hooks") from error
+        parsed = httpx2.URL(url)
+        if parsed.scheme not in {"http", "https"} or not parsed.host:
+            raise AgentDeclarationError("hook", "its url must begin with http:// or https:// and name a host")
+        self.name: Final = f"{parsed.scheme}://{parsed.host}{parsed.path}"
+        self.events: Final = checked_events(self.name, events)
+        self.timeout: Final = timeout
+        self._url: Final = parsed
+        self._headers: Final = {"content-type": "application/json", **(headers or {})}
+        self._httpx: Final = httpx2
+
+    async def ask(self, call: HookCall) -> HookAnswer:
+        """Post the call.
+
+        Raises:
+            HookFailed: The status is another one, or the body is no answer.
+            httpx2.HTTPError: The service cannot be reached.
+        """
+        # A client for each call: it belongs to no loop, and nothing of it is left open where an engine is closed.
+        async with (
+            self._httpx.AsyncClient(timeout=self.timeout, follow_redirects=False, trust_env=False) as client,
+            client.stream("POST", self._url, content=msgspec.json.encode(call), headers=self._headers) as response,
+        ):
+            if response.status_code == HTTPStatus.NO_CONTENT:
+                return HookAnswer()
+            if response.status_code != HTTPStatus.OK:
+                raise HookFailed(self.name, call.event, f"it answered with status {response.status_code}")
+            body = await self._body(response, call)
+        try:
+            value = parse_json_strict(body.decode())
+        except (UnicodeDecodeError, InvalidValue) as error:
+            raise HookFailed(self.name, call.event, f"its answer is no JSON: {error}") from None
+        return read_answer(self.name, call.event, value)
+
+    async def _body(self, response: httpx2.Response, call: HookCall) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MOST:
+                raise HookFailed(self.name, call.event, f"its answer has more than {MOST} bytes")
+        return bytes(body)

@@ -1,0 +1,62 @@
+"""What hooks say of a call of a tool: before it runs, and after it ran."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from events.content import Json
+from events.ids import ChatId
+from generation.budget import MIN_BUDGET
+from generation.errors import HookFailed
+from generation.hooks.dispatch import Hooks
+from generation.repair import parse_object
+from generation.tools.output import CallResult, error_answer
+from generation.tools.policy import ToolCall
+
+_NOT_ASKED = "Not run: it could not be asked whether it may."
+
+
+class CallHooks:
+    """Asks hooks about the calls of one chat.
+
+    Args:
+        hooks: The hooks.
+        chat: The chat.
+    """
+
+    def __init__(self, hooks: Hooks, chat: ChatId) -> None:
+        self._hooks = hooks
+        self._chat = chat
+
+    async def before(self, call: ToolCall) -> tuple[ToolCall, str | None, CallResult | None]:
+        """Ask whether a call may run.
+
+        Returns:
+            The call as it shall run, what the model is to be told beside its result, and the result where it shall not
+            run.
+        """
+        given = parse_object(call.in_force)
+        facts: dict[str, Json] = {"tool": call.name, "call": call.key, "input": given}
+        try:
+            verdict = await self._hooks.ask("pre_tool_use", self._chat, call.key, facts, input_as="input")
+        except HookFailed as failure:
+            answer = error_answer(_NOT_ASKED, MIN_BUDGET)
+            return call, None, CallResult(key=call.key, name=call.name, answer=answer, fault=failure.classified())
+        if verdict.deny is not None:
+            answer = error_answer(f"Not run: {verdict.deny}", MIN_BUDGET)
+            return call, None, CallResult(key=call.key, name=call.name, answer=answer)
+        if verdict.input is not None and verdict.input != given:
+            call = replace(call, rewritten=msgspec.json.encode(verdict.input).decode())
+        return call, verdict.context, None
+
+    async def after(self, result: CallResult) -> CallResult:
+        """Tell of a result; a hook that cannot be told ends the turn, and the result is recorded all the same."""
+        output = result.answer.output
+        facts: dict[str, Json] = {"tool": result.name, "call": result.key, "is_error": result.answer.is_error}
+        try:
+            verdict = await self._hooks.ask("post_tool_use", self._chat, result.key, {**facts, "output": output})
+        except HookFailed as failure:
+            return replace(result, fault=failure.classified())
+        contexts = [text for text in (result.context, verdict.context) if text is not None]
+        return replace(result, context="\n\n".join(contexts) or None)

@@ -1,0 +1,1 @@
+"""Tests of hooks: their answers, and how they are asked."""
