@@ -123,6 +123,13 @@ def _live(result: CallResult) -> LiveResult:
 
 def _environment(attempt: Attempt) -> CallEnvironment:
     runtime, effect = attempt.runtime, attempt.effect
+
+    def begun(call: ToolCall) -> None:
+        runtime.observer.tool_begun(effect, call, at=runtime.now())
+
+    def ended(call: ToolCall, result: CallResult | None) -> None:
+        runtime.observer.tool_ended(effect, call, result, at=runtime.now())
+
     model = attempt.policy.model
     return CallEnvironment(
         chat=attempt.chat,
@@ -133,8 +140,8 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
-        begun=lambda call: runtime.observer.tool_begun(effect, call, at=runtime.now()),
-        ended=lambda call, result: runtime.observer.tool_ended(effect, call, result, at=runtime.now()),
+        begun=begun if runtime.observed else None,
+        ended=ended if runtime.observed else None,
     )
 
 
