@@ -156,9 +156,9 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
-                    await self.observer.close()
                     await self.refusals.close()
                     await self.providers.close()
+                    await self.observer.close()
                 finally:
                     await self._store.__aexit__(kind, error, trace)
 

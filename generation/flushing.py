@@ -40,6 +40,9 @@ PERIOD: Final = 1.0
 LARGE: Final = 4096
 """Characters of one answer that are handed over before that."""
 
+HASTE: Final = 0.25
+"""Seconds that even a large answer waits first: one that comes at once is committed by then, and written once."""
+
 SETTLED: Final = 0.5
 """Seconds after which text goes along with what others hand over; an answer that is shorter is never flushed."""
 
@@ -260,7 +263,7 @@ class Flusher:
             return None
         now = self._clock()
         pause = self._last + self._pause - now
-        return pause if self._hurry else max(pause, oldest + PERIOD - now)
+        return max(pause, oldest + (HASTE if self._hurry else PERIOD) - now)
 
     async def _flush(self) -> None:
         now = self._clock()

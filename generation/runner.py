@@ -145,10 +145,10 @@ class ChatRunner:
             if self._lost:
                 break
             reach("outcome.asked")
-            asked_at = self._runtime.now()
+            asked_at = self._runtime.now() if self._runtime.observed else 0
             await self._settle(task, outcome)
             reach("outcome.recorded")
-            if outcome is not None:
+            if self._runtime.observed and outcome is not None:
                 self._runtime.observer.committed(self.chat, began_at=asked_at, at=self._runtime.now())
         reach("release.done")
         return None if self._lost else self._loaded
@@ -240,7 +240,8 @@ class ChatRunner:
             return task, Stopped() if cancelled.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN) else None
         finally:
             self._scope = None
-            self._runtime.observer.effect_ended(attempt.effect, at=self._runtime.now())
+            if self._runtime.observed:
+                self._runtime.observer.effect_ended(attempt.effect, at=self._runtime.now())
             self._runtime.parts.close(attempt.episode)
             if (watching := self._watching) is not None:
                 self._watching = None

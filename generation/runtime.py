@@ -132,6 +132,11 @@ class Runtime:
         """Make what belongs to the store."""
         self.flusher = Flusher(self.journal.store)
 
+    @property
+    def observed(self) -> bool:
+        """Whether anybody observes: what only observers want need not be found out else."""
+        return self.observer is not NOBODY
+
     def lease_fresh(self) -> bool:
         """Whether the lease is in force as far as this process can know."""
         return self.boot() < self.lease_until

@@ -66,6 +66,7 @@ class PrometheusObserver(Observer):
         self._turns = Turns(self._turn_ended)
         self._held: set[ChatId] = set()
         self._streaming: set[CallBegun] = set()
+        self._failed: dict[tuple[ChatId, int, int], tuple[str, str, str]] = {}
         self._tools: dict[tuple[ChatId, int, int, str], int] = {}
 
     def held(self, loaded: LoadedChat, *, wanted_at: int, at: int) -> None:
@@ -123,6 +124,9 @@ class PrometheusObserver(Observer):
         """See :class:`Observer`."""
         stage = {"generate": "generation_step", "compact": "compaction", "tools": "tools", "context": "context"}
         self._stage(stage[effect.kind], effect.policy.model, at - effect.began_at)
+        failed = self._failed.pop(effect.key, None)
+        if failed is not None:
+            self._compactions.labels(*failed).inc()
         self._turns.leave(effect)
 
     def call_begun(self, call: CallBegun) -> None:
@@ -159,8 +163,10 @@ class PrometheusObserver(Observer):
         for kind in ("input", "output", "cache_read", "cache_write", "reasoning"):
             if tokens := getattr(usage, kind):
                 self._tokens.labels(*labels, kind).inc(tokens)
+        # A compaction may ask twice: how its last call ended is how it ended.
+        self._failed.pop(call.effect.key, None)
         if call.effect.kind == "compact" and ended.error is not None:
-            self._compactions.labels(*labels, "timeout" if ended.error.kind in _TIMEOUTS else "error").inc()
+            self._failed[call.effect.key] = (*labels, "timeout" if ended.error.kind in _TIMEOUTS else "error")
 
     def tool_begun(self, effect: Effect, call: ToolCall, *, at: int) -> None:
         """See :class:`Observer`."""

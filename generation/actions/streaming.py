@@ -156,8 +156,9 @@ class ModelCall:
             ProviderError: The call failed, was cut, was silent for too long, or gave no output.
         """
         runtime = self.attempt.runtime
-        self.observed = CallBegun(self.attempt.effect, self.model, self.request, runtime.now())
-        runtime.observer.call_begun(self.observed)
+        if runtime.observed:
+            self.observed = CallBegun(self.attempt.effect, self.model, self.request, runtime.now())
+            runtime.observer.call_begun(self.observed)
         provider = self._provider()
         reach("provider.calling")
         stream = provider.stream(self.request)

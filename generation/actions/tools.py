@@ -128,6 +128,13 @@ def _live(result: CallResult) -> LiveResult:
 
 def _environment(attempt: Attempt) -> CallEnvironment:
     runtime, effect = attempt.runtime, attempt.effect
+
+    def begun(call: ToolCall) -> None:
+        runtime.observer.tool_begun(effect, call, at=runtime.now())
+
+    def ended(call: ToolCall, result: CallResult | None) -> None:
+        runtime.observer.tool_ended(effect, call, result, at=runtime.now())
+
     model = attempt.policy.model
     return CallEnvironment(
         chat=attempt.chat,
@@ -139,8 +146,8 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
         hooks=CallHooks(runtime.hooks, attempt.chat) if runtime.hooks.at("pre_tool_use", "post_tool_use") else None,
-        begun=lambda call: runtime.observer.tool_begun(effect, call, at=runtime.now()),
-        ended=lambda call, result: runtime.observer.tool_ended(effect, call, result, at=runtime.now()),
+        begun=begun if runtime.observed else None,
+        ended=ended if runtime.observed else None,
     )
 
 

@@ -14,7 +14,7 @@ from events.content import Json
 from events.ids import ChatId
 from events.messages import Message
 from events.records import ModelPolicy, RequestDigests
-from generation.flushing import BATCH, LARGE, PAUSE, PERIOD, SETTLED, Flusher, PartialSource
+from generation.flushing import BATCH, HASTE, LARGE, PAUSE, PERIOD, SETTLED, Flusher, PartialSource
 from generation.partials import CallStart, recover
 from generation.parts import EpisodeKey
 from generation.providers.contract import TextDelta, TextEnd
@@ -180,18 +180,45 @@ async def test_one_call_takes_all_answers_along_but_those_that_have_just_begun(s
     assert len(scene.store.calls) == 1
 
 
-async def test_much_text_does_not_wait_for_the_period_but_calls_keep_their_distance(scene: Scene) -> None:
+async def test_much_text_does_not_wait_for_the_period(scene: Scene) -> None:
+    assert HASTE < PERIOD
     source = await scene.open()
+    for number in range(2):
+        for _ in range(2):
+            say(source, "x" * LARGE)
+        await scene.clock.advance(HASTE / 2)
+        assert len(scene.store.calls) == number
+        await scene.clock.advance(HASTE / 2)
+        assert len(await scene.kept()) == 2 * LARGE * (number + 1)
+
+
+async def test_much_text_keeps_calls_at_their_distance(scene: Scene) -> None:
+    first, second = await scene.open("first"), await scene.open("second")
     for _ in range(2):
-        say(source, "x" * LARGE)
-    await scene.clock.advance(0)
-    assert len(await scene.kept()) == 2 * LARGE
+        say(first, "x" * LARGE)
+    await scene.clock.advance(PAUSE / 2)
     for _ in range(2):
-        say(source, "y" * LARGE)
+        say(second, "y" * LARGE)
+    await scene.clock.advance(HASTE - PAUSE / 2)
+    assert len(scene.store.calls) == 1
+    say(first, "x")
+    for _ in range(2):
+        say(second, "y" * LARGE)
     await scene.clock.advance(PAUSE / 2)
     assert len(scene.store.calls) == 1
-    await scene.clock.advance(PAUSE / 2)
-    assert len(await scene.kept()) == 4 * LARGE
+    await scene.clock.advance(HASTE)
+    assert len(scene.store.calls) == 2
+
+
+async def test_much_text_that_comes_at_once_and_ends_is_never_written(scene: Scene) -> None:
+    source = await scene.open()
+    for _ in range(10):
+        say(source, "x" * LARGE)
+    await scene.clock.advance(HASTE * 0.9)
+    await source.close()
+    await scene.clock.advance(PERIOD * 2)
+    assert scene.store.calls == []
+    assert not source.flushed
 
 
 async def test_a_call_of_the_store_has_its_bounds(scene: Scene) -> None:

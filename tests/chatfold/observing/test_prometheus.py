@@ -161,6 +161,17 @@ async def test_compactions(metrics: Metrics) -> None:
     assert metrics.stage("compaction", **MODEL) == 2
 
 
+async def test_a_compaction_that_asks_twice_is_one(metrics: Metrics) -> None:
+    large = Fail(ClassifiedError(kind="config", message="Too large.", status_code=413))
+    async with engine_of(["One.", turn(large), "A summary."], [metrics.observer]) as engine:
+        chat = await said(engine)
+        await engine.compact(chat)
+        await engine.settled(chat)
+    assert metrics.value("compaction_total", result="success", **MODEL) == 1
+    assert metrics.total("compaction_total") == 1
+    assert metrics.stage("provider_attempt", **MODEL) == 3
+
+
 async def test_a_compaction_that_is_silent_and_one_that_is_cancelled(metrics: Metrics) -> None:
     never, reached = asyncio.Event(), asyncio.Event()
     silent = Fail(ClassifiedError(kind="stream_silence_timeout", message="Silent.", provider="scripted"))
