@@ -182,7 +182,7 @@ def _answer_items(message: PromptMessage, model: str) -> list[Item]:
                     {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
                 )
             case PromptCall():
-                _add_provider_call(items, own(part.metadata, RESPONSES, model), alone=alone)
+                _add_provider_call(items, part, model, alone=alone)
             case _:
                 continue
     while items and items[-1]["type"] == "reasoning":
@@ -190,13 +190,20 @@ def _answer_items(message: PromptMessage, model: str) -> list[Item]:
     return items
 
 
-def _add_provider_call(items: list[Item], item: Item | None, *, alone: bool) -> None:
-    """Add what the service ran, with the reasoning that led to it, or neither: it takes back only both."""
-    if item is not None and not alone:
+def _add_provider_call(items: list[Item], part: PromptCall, model: str, *, alone: bool) -> None:
+    """Add what the service ran, with the reasoning that led to it, or neither: it takes back only both.
+
+    Reasoning that led to something else, which is not sent as it was blank, goes too.
+    """
+    item = own(part.metadata, RESPONSES, model)
+    before = items[-1]["id"] if items and items[-1]["type"] == "reasoning" else None
+    # Of what an earlier release kept it is not known what it came after.
+    after = part.metadata.get("after", before) if isinstance(part.metadata, dict) else before
+    if item is None or alone or after != before:
+        while items and items[-1]["type"] == "reasoning":
+            items.pop()
+    if item is not None and not alone and after in {before, None}:
         items.append(item)
-        return
-    while items and items[-1]["type"] == "reasoning":
-        items.pop()
 
 
 def _input(part: object) -> Item:
