@@ -203,7 +203,7 @@ class _Reader:
             id=item.id,
             name=WEB_SEARCH,
             arguments=json.dumps(action, ensure_ascii=False),
-            metadata=tag(NAME, self._model, plain, after=self._before) if ended else None,
+            metadata=self._tag(plain, after=self._before) if ended else None,
             provider_executed=True,
         )
         result = ProviderResult(
@@ -236,11 +236,11 @@ class _Reader:
             parts = [ReasoningDelta(block=number, text=text)] if text else []
         plain: dict[str, Json] = item.model_dump(mode="json", exclude_none=True)
         ended = plain.pop("status", None) in {None, "completed"}  # a field of answers; what is handed back has none
-        metadata = self._tag(plain) if ended and plain.get("encrypted_content") else None
+        metadata = self._tag(plain, after=self._before) if ended and plain.get("encrypted_content") else None
         return [*parts, ReasoningEnd(block=number, metadata=metadata)]
 
-    def _tag(self, data: Json) -> Json:
-        return tag(NAME, self._model, data)
+    def _tag(self, data: Json, **more: Json) -> Json:
+        return tag(NAME, self._model, data, **more)
 
     def _finish(self, response: Any) -> Finish:
         details = getattr(response, "incomplete_details", None)

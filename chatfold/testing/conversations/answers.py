@@ -15,7 +15,15 @@ LIMIT: Final = 4000
 _OVER: Final = 3500
 """Tokens that an answer reports where the chat is to be compacted."""
 
-_TEXTS: Final = ("Yes.", "So be it.", "Two\n\nparagraphs.", "A face: \U0001f600, and \u00e9.", "  spaces  ", "  \n ", "x" * 70)
+_TEXTS: Final = (
+    "Yes.",
+    "So be it.",
+    "Two\n\nparagraphs.",
+    "A face: \U0001f600, and \u00e9.",
+    "  spaces  ",
+    "  \n ",
+    "x" * 70,
+)
 _BROKEN: Final = ('{"a": ', "[1]", "", '{"a": "\\ud83d"}')
 """Arguments that are no JSON object, or hold what no text may."""
 
@@ -65,7 +73,10 @@ class Speaker:
             stop = "max_tokens"
         usage = Usage(input=_OVER if self._chance(0.05) else 10)
         return Answer(
-            parts or [Text("Nothing.")], usage=usage, stop=stop, chunk_size=self._random.choice((3, 20, 200)),
+            parts or [Text("Nothing.")],
+            usage=usage,
+            stop=stop,
+            chunk_size=self._random.choice((3, 20, 200)),
             split_surrogates=self._chance(0.2),
         )
 
@@ -76,7 +87,11 @@ class Speaker:
         if not self._chance(0.6):
             return []
         redacted = self._name != openai_wire.CHAT and self._chance(0.2)
-        text = self._random.choice(("A thought.", "Hm \U0001f600.", "")) if self._name != openai_wire.CHAT else "A thought."
+        text = (
+            self._random.choice(("A thought.", "Hm \U0001f600.", ""))
+            if self._name != openai_wire.CHAT
+            else "A thought."
+        )
         return [Reasoning("" if redacted else text, redacted=redacted)]
 
     def _text(self, cites: tuple[Found, ...] = ()) -> Text:

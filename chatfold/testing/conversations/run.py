@@ -7,16 +7,13 @@ from typing import Final
 
 from chatfold.testing.conversations.talk import Talk
 from chatfold.testing.simulation.loop import SimulatedLoop
-from chatfold.testing.simulation.run import Outcome, Tell, alone, play
+from chatfold.testing.simulation.profile import Size
+from chatfold.testing.simulation.run import Outcome, alone, play
 
-ACTS: Final = 16
-"""What users do in a conversation, at most."""
-
-_STEPS: Final = 400_000
 _SEGMENT: Final = 256
 
 
-def converse(seed: int, *, acts: int = ACTS, trace: bool = False) -> Outcome:
+def converse(seed: int, size: Size | None = None, *, trace: bool = False) -> Outcome:
     """Hold one conversation.
 
     The engine's own code runs over the memory store in virtual time, and asks services that check what they are sent
@@ -24,7 +21,7 @@ def converse(seed: int, *, acts: int = ACTS, trace: bool = False) -> Outcome:
 
     Args:
         seed: Decides everything.
-        acts: What users do, at most. The same seed with another number is another conversation.
+        size: Bounds; None for the usual ones. Of them ``commands`` and ``steps`` count.
         trace: Whether to keep the whole trace.
 
     Returns:
@@ -33,16 +30,17 @@ def converse(seed: int, *, acts: int = ACTS, trace: bool = False) -> Outcome:
     Raises:
         RuntimeError: It was called from a coroutine: it runs an event loop of its own.
     """
+    size = size or Size()
     with alone():
         random = Random(seed)
-        loop = SimulatedLoop(Random(random.random()), steps=_STEPS, shuffled=random.random() < 0.5)
+        loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=random.random() < 0.5)
         machine = Random(random.random())
         return play(
             seed,
             loop,
             machine,
-            lambda tell: Talk(loop, random, tell, acts=acts),
+            lambda tell: Talk(loop, random, tell, acts=size.commands),
             segment=_SEGMENT,
-            profile={"acts": acts},
+            profile=size,
             trace=trace,
         )

@@ -118,14 +118,21 @@ async def _handed(engine: Engine, chat: ChatId, agent: str, identity: str) -> No
     await engine.set_agent(chat, agent, command_id=identity)
 
 
-_MORE: Final[dict[str, Action]] = {"switch": _switch, "hand over": _hand_over}
+async def _there_and_back(town: Town, chat: ChatId, control: Control) -> None:
+    """Have the chat compacted, and a while later not."""
+    await town.command(chat, "compact", lambda engine, id_: engine.compact(chat, command_id=id_))
+    await asyncio.sleep(town.random.random() * 4.0)
+    await town.command(chat, "uncompact", lambda engine, id_: engine.uncompact(chat, command_id=id_))
+
+
+_MORE: Final[dict[str, Action]] = {"switch": _switch, "hand over": _hand_over, "there and back": _there_and_back}
 HABITS: Final = Habits(
     busy=(
         ("send", 3.0), ("send interrupting", 4.0), ("interrupt", 5.0), ("edit", 3.0), ("promote", 1.0),
         ("fork", 0.5), ("erase", 0.5), ("switch", 2.0),
     ),
     idle=(
-        ("send", 12.0), ("edit", 3.0), ("resume", 2.0), ("compact", 2.0), ("uncompact", 2.0), ("clear", 0.5),
+        ("send", 12.0), ("edit", 3.0), ("resume", 2.0), ("compact", 2.0), ("there and back", 3.0), ("clear", 0.5),
         ("fork", 1.0), ("erase", 0.7), ("switch", 4.0), ("hand over", 1.0), ("unarchive", 0.2),
     ),
     more=_MORE,
