@@ -198,8 +198,8 @@ def _drop_reasoning(items: list[Item]) -> None:
 def _follow(items: list[Item], item: Item, metadata: Json) -> bool:
     """Add an item that the service gave; returns whether it could be added.
 
-    It takes back an item with the reasoning that led to it, and reasoning with the item that it led to, or neither. What
-    stood between may have been left out: a blank text, or reasoning that cannot come back.
+    It takes back an item with the reasoning that led to it, and reasoning with the item that it led to, or neither.
+    What stood between may have been left out: a blank text, or reasoning that cannot come back.
     """
     before = items[-1]["id"] if items and items[-1]["type"] == "reasoning" else None
     # Of what an earlier release kept it is not known what it came after.

@@ -163,7 +163,7 @@ class Service:
     def _reader(self, request: ModelRequest) -> _Reader:
         match self._server:
             case AnthropicServer():
-                return anthropic._Reader(request.model, may_pause=bool(request.native))
+                return anthropic._Reader(request.model)
             case OpenAIResponsesServer():
                 return openai_responses._Reader(request.model, lambda: 0)
             case _:

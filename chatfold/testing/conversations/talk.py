@@ -164,6 +164,7 @@ class Talk:
         }
         self._processes: list[Process] = []
         self._made = 0
+        self._started: list[asyncio.Future[None]] = []
         self.town = Town(
             random=Random(random.random()),
             ledger=self.ledger,
@@ -202,7 +203,7 @@ class Talk:
         )
         self._processes[:] = [process]
         self.tell(f"{process.name} starts")
-        process.start()
+        self._started.append(process.start())
 
     def _crash(self) -> None:
         self.tell(f"{self._processes[0].name} is killed")

@@ -18,7 +18,7 @@ from chatfold.testing.simulation.agents import MOOD, Mood
 from chatfold.testing.simulation.ledger import Ledger
 from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
 from chatfold.testing.simulation.machine import replacing, simulated_machine
-from chatfold.testing.simulation.profile import Profile, Size, draw
+from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.world import World
 from store import building, loading
 
