@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from chatfold.testing.conversations.answers import Speaker
 from chatfold.testing.servers.anthropic_prefix import Coverage
@@ -68,15 +68,6 @@ class _Reader(Protocol):
     def read(self, event: Any) -> list[Any]: ...
 
 
-_Body: TypeAlias = Callable[[ModelRequest], dict[str, Any]]
-
-_BODIES: Final[Mapping[str, _Body]] = {
-    anthropic_wire.NAME: anthropic_wire.body,
-    openai_wire.RESPONSES: openai_wire.responses_body,
-    openai_wire.CHAT: lambda request: openai_wire.chat_body(request, limit_name="max_completion_tokens"),
-}
-
-
 class Service:
     """A provider that is its own service.
 
@@ -112,7 +103,8 @@ class Service:
         """
         if not self.calm and self._random.random() < 0.06:
             raise ProviderError(self._random.choice(ERRORS))
-        body, reader, more = {**_BODIES[self.name](request), "stream": True}, self._reader(request), True
+        asked, reader = self._asking(request)
+        body, more = {**asked, "stream": True}, True
         said = body.get("messages", [])
         while more:
             recorded, plan = self._answer(request, body, resumed=body.get("messages", said) is not said)
@@ -160,14 +152,16 @@ class Service:
         """Return the seconds before the next event: now and then so many that something happens meanwhile."""
         return self._random.random() * (0.002 if self.calm or self._random.random() < 0.9 else 1.0)
 
-    def _reader(self, request: ModelRequest) -> _Reader:
+    def _asking(self, request: ModelRequest) -> tuple[dict[str, Any], _Reader]:
+        """Return the body of a request, and what reads its answer, as the provider makes both."""
         match self._server:
             case AnthropicServer():
-                return anthropic._Reader(request.model)
+                body, prefix = anthropic_wire.body_and_prefix(request)
+                return body, anthropic._Reader(request.model, prefix)
             case OpenAIResponsesServer():
-                return openai_responses._Reader(request.model, lambda: 0)
+                return openai_wire.responses_body(request), openai_responses._Reader(request.model, lambda: 0)
             case _:
-                return openai_chat._Reader()
+                return openai_wire.chat_body(request, limit_name="max_completion_tokens"), openai_chat._Reader()
 
 
 def _server(name: str) -> LoopbackServer:

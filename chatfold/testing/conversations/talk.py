@@ -31,7 +31,7 @@ from generation.models import ModelConfig
 from generation.providers.native import WebSearch
 from generation.tools.contract import Tool, client_tool
 
-COVERS: Final[Coverage] = "text"
+COVERS: Final[Coverage] = "request"
 """What signatures of thinking cover in these conversations."""
 
 REST: Final = 120.0
