@@ -1,6 +1,6 @@
 # Every target makes the virtual environment that it needs; a machine with Python 3.11 or newer, make and git is enough.
 # `make help` lists the targets. PYTHON=... names the interpreter, JOBS=... how many tests run at once,
-# SEEDS=... how many worlds the soak simulates.
+# SEEDS=... how many worlds, and how many conversations, the soak simulates.
 
 VENV := .venv
 DEMO_VENV := .venv-demo
@@ -47,9 +47,11 @@ format: venv ## format the source and repair what ruff can
 bench: venv ## measure, and print
 	@$(BIN)/python -m pytest -m bench -s tests/benchmarks
 
-soak: venv ## run for minutes: simulated worlds, then real processes, killed and restarted
+soak: venv ## run for minutes: simulated worlds, random conversations, then real processes, killed and restarted
 	@echo "== simulation"
 	@$(BIN)/python -m chatfold.testing.simulation --seeds 0:$(SEEDS) --jobs $(JOBS)
+	@echo "== conversations"
+	@$(BIN)/python -m chatfold.testing.conversations --seeds 0:$(SEEDS) --jobs $(JOBS)
 	@echo "== processes"
 	@$(BIN)/python -m pytest -m soak -s tests/crash
 

@@ -46,6 +46,10 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
         f"The conversation could not be continued: reasoning lost the answer that belongs to it. {_NOT_YOURS}",
         "match=reasoning_follower_missing",
     ),
+    "executed_history_unsafe": (
+        f"The conversation cannot go on: a search in it does not match on our side. {_NOT_YOURS} Begin a new chat.",
+        "match=executed_history_unsafe",
+    ),
     "closed": ("{name} closed its stream before the answer was whole.", None),
     "broken": (
         "{name} no longer knows the conversation so far; it is sent again in full.",
@@ -53,6 +57,13 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
     ),
 }
 """Message and fixed detail (which hides ids) of failures that are told apart within their kind."""
+
+_LIMITS: Final = {
+    "too_large": "The conversation with its files has {size} MiB, and {name} takes {most} MiB. Remove files.",
+    "too_many_pages": "The PDFs of the conversation have {pages} pages, and {name} takes {most}. Remove some.",
+    "not_a_pdf": "A file of the conversation ({file}) is no PDF, as its type says. Remove it, or give its type.",
+}
+"""What is said of a request that is over a limit, by the limit."""
 
 StreamFault: TypeAlias = Literal["not_begun", "silent", "no_output", "no_summary", "summary_truncated"]
 """What is wrong with a stream that reported no failure of its own."""
@@ -149,6 +160,11 @@ def stream_message(fault: StreamFault, provider: str) -> str:
 def chain_message(chain: str, provider: str) -> str:
     """Return the message of a failure that is told apart within its kind."""
     return CHAIN_MESSAGES[chain][0].format(name=display_name(provider))
+
+
+def limit_message(limit: str, provider: str, **facts: object) -> str:
+    """Return the message of a request that is over a limit of its service, with the facts that it tells."""
+    return _LIMITS[limit].format(name=display_name(provider), **facts)
 
 
 def given_up(message: str, attempts: int) -> str:

@@ -7,7 +7,7 @@ was found would be lost to them. They stand as text in the place of the result, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -17,7 +17,7 @@ from events.content import Json
 from events.cutting import truncate
 from generation import prompt_texts
 from generation.budget import MIN_BUDGET
-from generation.prompt_types import PromptCall, PromptMessage, PromptPart, PromptResult, PromptText
+from generation.prompt_types import PromptCall, PromptMessage, PromptResult, PromptText
 
 Keeps: TypeAlias = Callable[[PromptCall, PromptResult], bool]
 """Whether a call that a service ran itself can be sent with its result as that service gave them."""
@@ -38,22 +38,31 @@ def flatten(message: PromptMessage, keeps: Keeps) -> PromptMessage:
     ran = {part.id: part for part in message.parts if isinstance(part, PromptCall) and part.provider_executed}
     if not ran:
         return message
-    told = {
+    refused = {
         part.id: call
         for part in message.parts
         if isinstance(part, PromptResult) and (call := ran.get(part.id)) is not None and not keeps(call, part)
     }
-    if not told:
+    if not refused:
         return message
-    parts = (_flat(part, told) for part in message.parts if not (isinstance(part, PromptCall) and part.id in told))
+    parts = (
+        told(call, part) if isinstance(part, PromptResult) and (call := refused.get(part.id)) is not None else part
+        for part in message.parts
+        if not (isinstance(part, PromptCall) and part.id in refused)
+    )
     return replace(message, parts=tuple(parts))
 
 
-def _flat(part: PromptPart, told: Mapping[str, PromptCall]) -> PromptPart:
-    if not isinstance(part, PromptResult) or (call := told.get(part.id)) is None:
-        return part
-    said = truncate(_readable(part.text), MIN_BUDGET)
-    return PromptText(text=prompt_texts.executed(call.name, call.arguments, said, failed=part.is_error))
+def told(call: PromptCall | None, result: PromptResult) -> PromptText:
+    """Return the text that stands for what a service ran.
+
+    Args:
+        call: The call; None where it is not known.
+        result: What came of it.
+    """
+    name, arguments = (call.name, call.arguments) if call is not None else (result.name, "{}")
+    said = truncate(_readable(result.text), MIN_BUDGET)
+    return PromptText(text=prompt_texts.executed(name, arguments, said, failed=result.is_error))
 
 
 def _readable(text: str) -> str:

@@ -97,6 +97,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     ``options`` are options by name (``generation.providers.options``), ``extra`` is put into the request as it is.
     ``tool_choice_none`` keeps the tools declared but unused. ``continues`` is a response that the service keeps, with
     all that stands before ``messages``; only a provider that says so (``goes_on``) is asked so.
+    ``context_limit`` is what is known of the model's context, in tokens.
     """
 
     model: str
@@ -110,3 +111,4 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     extra: dict[str, Json] = {}
     native: tuple[ProviderTool, ...] = ()
     continues: str | None = None
+    context_limit: int | None = None

@@ -19,7 +19,7 @@ from chatfold.testing.servers.recording import RecordedRequest
 from chatfold.testing.servers.responses_history import IssuedItems, searched
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.server import LoopbackServer
-from events.content import Content
+from events.content import Content, Json
 from events.envelope import Recorded
 from events.errors import ContentUnavailable
 from events.parts import ReasoningPart
@@ -110,7 +110,7 @@ class PromptChecker:
                 if step.provider == anthropic_wire.NAME:
                     self._issue_thinking(part, data)
                 elif step.provider == openai_wire.RESPONSES:
-                    before = self._issue_item(part, data, before)
+                    before = self._issue_item(part, data, _after(part, before))
 
     def _issue_thinking(self, part: object, data: Mapping[str, Any]) -> None:
         if isinstance(part, ReasoningPart) and not part.repaired:
@@ -194,15 +194,24 @@ def prompt_problems(log: Iterable[Recorded]) -> list[str]:
     return found
 
 
+def _metadata(part: object) -> Json:
+    metadata = getattr(part, "metadata", None)
+    try:
+        return metadata.value if isinstance(metadata, Content) else None
+    except ContentUnavailable:
+        return None
+
+
 def _data(part: object, provider: str, model: str) -> Mapping[str, Any]:
     """Return what a provider attached to a part; nothing where it is not there, or not any more."""
-    metadata = getattr(part, "metadata", None)
-    if not isinstance(metadata, Content):
-        return {}
-    try:
-        return own(metadata.value, provider, model) or {}
-    except ContentUnavailable:
-        return {}
+    return own(_metadata(part), provider, model) or {}
+
+
+def _after(part: object, before: str | None) -> str | None:
+    """Return the id of the reasoning that a part came after: what stood between may have been left out of the log."""
+    metadata = _metadata(part)
+    after = metadata.get("after", before) if isinstance(metadata, Mapping) else before
+    return after if isinstance(after, str) else None
 
 
 def _text(content: Content) -> str:

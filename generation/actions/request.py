@@ -63,6 +63,7 @@ def make_request(
         extra=dict(config.extra),
         native=() if tools == "none" else tuple(attempt.agent.provider_tools),
         continues=None if chain is None else chain.response,
+        context_limit=model.context_limit,
     )
     digests = digest_request(
         request,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from generation.prompt_flat import flatten
 from generation.prompt_kept import COPIED, LEAST, made_of
+from generation.prompt_limits import ANTHROPIC_BYTES, PromptSize, check_limits
 from generation.prompt_types import (
     ModelRequest,
     PromptCall,
@@ -22,6 +23,7 @@ from generation.prompt_types import (
     PromptResult,
     PromptText,
 )
+from generation.providers.anthropic_guard import Guard
 from generation.providers.anthropic_prefix import Prefix, before_messages
 from generation.providers.files import IMAGES, PDF, as_text
 from generation.providers.metadata import own, own_reasoning
@@ -60,8 +62,10 @@ def body_and_prefix(request: ModelRequest) -> tuple[dict[str, Any], str]:
 
     Raises:
         OptionRefused: An option of the request is none of this transport's.
+        ProviderError: The request is over a limit of the service, or not safe to send.
     """
     made = _made(request)
+    check_limits(request, made.size, NAME, ANTHROPIC_BYTES)
     return _body(request, made.whole()), made.prefix.digest
 
 
@@ -130,17 +134,22 @@ class _Wire:
     def __init__(self, model: str, prefix: Prefix) -> None:
         self._model = model
         self.prefix = prefix
+        self.size = PromptSize()
+        self._guard = Guard(NAME, model)
         self._messages: list[Block] = []
         self._heavy: list[tuple[int, int, PromptPart]] = []
         """Message, block and part of what is made anew for each request."""
 
     def copy(self) -> _Wire:
         other = _Wire(self._model, self.prefix.copy())
+        other.size, other._guard = self.size.copy(), self._guard.copy()
         other._messages, other._heavy = self._messages.copy(), self._heavy.copy()
         return other
 
     def take(self, message: PromptMessage) -> None:
-        made = _blocks(self.prefix.take(flatten(message, self._takes_back)), self._model)
+        message = self.prefix.take(self._guard.take(flatten(message, self._takes_back)))
+        self.size.take(message)
+        made = _blocks(message, self._model)
         if not made:
             return
         messages, role = self._messages, "assistant" if message.role == "assistant" else "user"

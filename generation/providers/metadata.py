@@ -10,9 +10,9 @@ from events.content import Json
 from generation.prompt_types import PromptReasoning
 
 
-def tag(provider: str, model: str, data: Json) -> Json:
-    """Return ``data`` marked as coming from ``model`` (as it was asked for) of ``provider``."""
-    return {"provider": provider, "model": model, "data": data}
+def tag(provider: str, model: str, data: Json, **more: Json) -> dict[str, Json]:
+    """Return ``data`` marked as coming from ``model`` (as it was asked for) of ``provider``; ``more`` stands beside."""
+    return {"provider": provider, "model": model, "data": data, **more}
 
 
 def own(metadata: Json, provider: str, model: str) -> dict[str, Json] | None:

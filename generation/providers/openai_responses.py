@@ -105,6 +105,7 @@ class _Reader:
         self._called = False
         self._cited: set[str] = set()
         self._found: dict[str, None] = {}
+        self._before: str | None = None
         self.whole = False
 
     def read(self, event: Any) -> list[StreamPart | UsageSoFar]:
@@ -130,7 +131,9 @@ class _Reader:
             case "response.function_call_arguments.delta":
                 return [CallDelta(block=self._delta(event.output_index), text=event.delta)]
             case "response.output_item.done":
-                return list(self._done(event.output_index, event.item))
+                parts = self._done(event.output_index, event.item)
+                self._before = event.item.id if event.item.type == "reasoning" else None
+                return list(parts)
             case "response.completed" | "response.incomplete":
                 self.whole = True
                 return [*self._uncited(), self._finish(event.response)]
@@ -200,7 +203,7 @@ class _Reader:
             id=item.id,
             name=WEB_SEARCH,
             arguments=json.dumps(action, ensure_ascii=False),
-            metadata=self._tag(plain) if ended else None,
+            metadata=self._tag(plain, after=self._before) if ended else None,
             provider_executed=True,
         )
         result = ProviderResult(
@@ -233,11 +236,11 @@ class _Reader:
             parts = [ReasoningDelta(block=number, text=text)] if text else []
         plain: dict[str, Json] = item.model_dump(mode="json", exclude_none=True)
         ended = plain.pop("status", None) in {None, "completed"}  # a field of answers; what is handed back has none
-        metadata = self._tag(plain) if ended and plain.get("encrypted_content") else None
+        metadata = self._tag(plain, after=self._before) if ended and plain.get("encrypted_content") else None
         return [*parts, ReasoningEnd(block=number, metadata=metadata)]
 
-    def _tag(self, data: Json) -> Json:
-        return tag(NAME, self._model, data)
+    def _tag(self, data: Json, **more: Json) -> Json:
+        return tag(NAME, self._model, data, **more)
 
     def _finish(self, response: Any) -> Finish:
         details = getattr(response, "incomplete_details", None)

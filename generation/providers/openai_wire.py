@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from events.content import Json
 from generation.prompt_flat import flatten
 from generation.prompt_kept import COPIED, LEAST, made_of
 from generation.prompt_texts import result_files
@@ -172,31 +173,43 @@ def _answer_items(message: PromptMessage, model: str) -> list[Item]:
                 phase = (own(part.metadata, RESPONSES, model) or {}).get("phase")
                 items.append(item | ({"phase": phase} if phase is not None else {}))
             case PromptReasoning():
-                data = own_reasoning(part, RESPONSES, model)
-                if data is not None and data.get("id") and data.get("encrypted_content"):
-                    items.append(data)
-                else:
-                    lost = True
+                data = own_reasoning(part, RESPONSES, model) or {}
+                whole = data.get("id") and data.get("encrypted_content")
+                lost = not (whole and _follow(items, data, part.metadata))
             case PromptCall() if not part.provider_executed:
                 items.append(
                     {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
                 )
             case PromptCall():
-                _add_provider_call(items, own(part.metadata, RESPONSES, model), alone=alone)
+                searched = own(part.metadata, RESPONSES, model)
+                if searched is None or alone or not _follow(items, searched, part.metadata):
+                    _drop_reasoning(items)
             case _:
                 continue
-    while items and items[-1]["type"] == "reasoning":
-        items.pop()  # of an answer that was cut while thinking: reasoning must be followed by what it led to
+    _drop_reasoning(items)  # of an answer that was cut while thinking: it must be followed by what it led to
     return items
 
 
-def _add_provider_call(items: list[Item], item: Item | None, *, alone: bool) -> None:
-    """Add what the service ran, with the reasoning that led to it, or neither: it takes back only both."""
-    if item is not None and not alone:
-        items.append(item)
-        return
+def _drop_reasoning(items: list[Item]) -> None:
     while items and items[-1]["type"] == "reasoning":
         items.pop()
+
+
+def _follow(items: list[Item], item: Item, metadata: Json) -> bool:
+    """Add an item that the service gave; returns whether it could be added.
+
+    It takes back an item with the reasoning that led to it, and reasoning with the item that it led to, or neither.
+    What stood between may have been left out: a blank text, or reasoning that cannot come back.
+    """
+    before = items[-1]["id"] if items and items[-1]["type"] == "reasoning" else None
+    # Of what an earlier release kept it is not known what it came after.
+    after = metadata.get("after", before) if isinstance(metadata, dict) else before
+    if after != before:
+        _drop_reasoning(items)
+        if after is not None:
+            return False
+    items.append(item)
+    return True
 
 
 def _input(part: object) -> Item:

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from chatfold.testing.simulation.many import outcomes
+from chatfold.testing.simulation.many import Run, outcomes
 from chatfold.testing.simulation.profile import Size
 from chatfold.testing.simulation.report import COMMAND, failure_of, summary_of
 from chatfold.testing.simulation.run import simulate
@@ -25,50 +25,62 @@ processes that die, stop and come back. A seed decides everything and does so ag
 violated, and prints the command that runs the failing seed again."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a command line runs: one of a module of its own, by the name that ``python -m`` takes."""
+
+    command: str
+    description: str
+    run: Run
+
+
+SIMULATION: Final = Program(COMMAND, _DESCRIPTION, simulate)
+
+
+def main(arguments: Sequence[str] | None = None, program: Program = SIMULATION) -> int:
     """Run what the command line asks for; returns the exit code."""
-    parser = _parser()
+    parser = _parser(program)
     options = parser.parse_args(arguments)
     size = Size(**{field.name: getattr(options, field.name) for field in fields(Size)})
     if options.seed is not None:
-        return _one(options.seed, size, trace=options.trace)
+        return _one(program, options.seed, size, trace=options.trace)
     seeds = range(1000) if options.seeds is None else options.seeds
     if options.trace:
         parser.error("--trace is for one --seed")
     # Asked to end, it ends its processes first.
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        return _many(seeds, size, jobs=options.jobs, failures=options.failures)
+        return _many(program, seeds, size, jobs=options.jobs, failures=options.failures)
     except KeyboardInterrupt:
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _one(seed: int, size: Size, *, trace: bool) -> int:
-    outcome = simulate(seed, size, trace=trace)
+def _one(program: Program, seed: int, size: Size, *, trace: bool) -> int:
+    outcome = program.run(seed, size, trace=trace)
     if trace:
         _say(str(outcome.profile), *outcome.trace)
     if outcome.violation is not None:
-        _say(failure_of(outcome, size))
+        _say(failure_of(outcome, size, program.command))
     _say(summary_of(outcome))
     return int(outcome.violation is not None)
 
 
-def _many(seeds: range, size: Size, *, jobs: int, failures: int) -> int:
+def _many(program: Program, seeds: range, size: Size, *, jobs: int, failures: int) -> int:
     failed = events = done = 0
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             bar = progress.add_task("seeds", total=len(seeds))
-            for outcome in outcomes(seeds, size, jobs=jobs):
+            for outcome in outcomes(seeds, size, jobs=jobs, run=program.run):
                 progress.advance(bar)
                 done += 1
                 events += outcome.events
                 if outcome.violation is not None:
                     failed += 1
                     progress.stop()
-                    _say(failure_of(outcome, size), "")
+                    _say(failure_of(outcome, size, program.command), "")
                     progress.start()
                     if failed >= failures:
                         break
@@ -79,9 +91,9 @@ def _many(seeds: range, size: Size, *, jobs: int, failures: int) -> int:
     return int(failed > 0)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: Program) -> argparse.ArgumentParser:
     usual = Size()
-    parser = argparse.ArgumentParser(prog=COMMAND, description=_DESCRIPTION)
+    parser = argparse.ArgumentParser(prog=program.command, description=program.description)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seed", type=int, metavar="N", help="run this seed alone")
     which.add_argument("--seeds", type=_range, metavar="A:B", help="run the seeds from A to B - 1 (0:1000 by default)")

@@ -6,31 +6,43 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from typing import Final
+from typing import Final, Protocol
 
 from chatfold.testing.simulation.profile import Size
 from chatfold.testing.simulation.run import Outcome, simulate
+
+
+class Run(Protocol):
+    """Runs a seed within bounds; a function of a module, which other processes find by its name."""
+
+    def __call__(self, seed: int, size: Size | None = None, *, trace: bool = False) -> Outcome:
+        """Return what became of it."""
+        ...
+
 
 _AT_ONCE: Final = 20
 """Seeds that a process is given at a time."""
 
 
-def outcomes(seeds: Sequence[int], size: Size | None = None, *, jobs: int = 1) -> Iterator[Outcome]:
+def outcomes(
+    seeds: Sequence[int], size: Size | None = None, *, jobs: int = 1, run: Run = simulate
+) -> Iterator[Outcome]:
     """Run seeds and yield what becomes of each, as it is known.
 
     Args:
         seeds: The seeds.
         size: Bounds of their worlds.
         jobs: Processes at once; 1 for this one.
+        run: Runs one of them.
     """
     parts = [seeds[first : first + _AT_ONCE] for first in range(0, len(seeds), _AT_ONCE)]
     if jobs == 1:
         for seed in seeds:
-            yield simulate(seed, size)
+            yield run(seed, size)
         return
     # Spawned and not forked: each begins with nothing of this process in it.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_it_to_the_parent) as pool:
-        waiting: list[Future[list[Outcome]]] = [pool.submit(_run, part, size) for part in parts]
+        waiting: list[Future[list[Outcome]]] = [pool.submit(_run, run, part, size) for part in parts]
         try:
             for ended in as_completed(waiting):
                 yield from ended.result()
@@ -43,5 +55,5 @@ def _leave_it_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _run(seeds: Sequence[int], size: Size | None) -> list[Outcome]:
-    return [simulate(seed, size) for seed in seeds]
+def _run(run: Run, seeds: Sequence[int], size: Size | None) -> list[Outcome]:
+    return [run(seed, size) for seed in seeds]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -13,10 +13,12 @@ from chatfold.engine import Engine
 from chatfold.randomness import new_id
 from chatfold.settings import Settings
 from chatfold.testing.episodes import NotedParts
-from chatfold.testing.simulation.agents import AGENTS, SimulatedModel
+from chatfold.testing.simulation.agents import AGENTS
 from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.network import Network, ProcessStore
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL
+from generation.agents import Agent
+from generation.providers.contract import Provider
 from store.contract import Store
 from store.errors import StoreError
 
@@ -36,7 +38,8 @@ class Process(Host):
         loop: Virtual time.
         database: The store that all processes share.
         network: What lies between.
-        model: The provider of all agents.
+        agents: Who answers; None for those of simulated worlds.
+        providers: Whom they ask, by name.
         worker: Whether it runs chats.
         capacity: How many at once.
 
@@ -50,8 +53,9 @@ class Process(Host):
         loop: SimulatedLoop,
         database: Store,
         network: Network,
-        model: SimulatedModel,
         *,
+        agents: Sequence[Agent] | None = None,
+        providers: Mapping[str, Provider],
         worker: bool,
         capacity: int,
     ) -> None:
@@ -64,9 +68,9 @@ class Process(Host):
         self.engine = self._context.run(
             Engine,
             ProcessStore(self, database, network),
-            list(AGENTS.values()),
+            list(AGENTS.values()) if agents is None else agents,
             worker=worker,
-            providers={"simulated": model},
+            providers=providers,
             settings=make_settings(capacity),
         )
         self.engine.runtime.parts = self._context.run(NotedParts, time.monotonic)

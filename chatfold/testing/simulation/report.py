@@ -12,18 +12,18 @@ COMMAND: Final = "python -m chatfold.testing.simulation"
 _LAST: Final = 40
 
 
-def command_of(seed: int, size: Size | None = None) -> str:
-    """Return the command that runs a seed again, in the same world."""
+def command_of(seed: int, size: Size | None = None, command: str = COMMAND) -> str:
+    """Return the ``command`` that runs a seed again, in the same world."""
     usual, wanted = Size(), size or Size()
     options = [
         f"--{field.name} {getattr(wanted, field.name)}"
         for field in fields(Size)
         if getattr(wanted, field.name) != getattr(usual, field.name)
     ]
-    return " ".join([COMMAND, f"--seed {seed}", *options])
+    return " ".join([command, f"--seed {seed}", *options])
 
 
-def failure_of(outcome: Outcome, size: Size | None = None) -> str:
+def failure_of(outcome: Outcome, size: Size | None = None, command: str = COMMAND) -> str:
     """Return what people need to know of a seed that failed."""
     last = outcome.trace[-_LAST:]
     return "\n".join(
@@ -33,8 +33,8 @@ def failure_of(outcome: Outcome, size: Size | None = None) -> str:
             f"its last {len(last)} steps (virtual seconds, who, what):",
             *(f"  {line}" for line in last),
             "run it again:",
-            f"  {command_of(outcome.seed, size)}",
-            f"  {command_of(outcome.seed, size)} --trace    # every step",
+            f"  {command_of(outcome.seed, size, command)}",
+            f"  {command_of(outcome.seed, size, command)} --trace    # every step",
         ]
     )
 

@@ -8,17 +8,17 @@ import hashlib
 import logging
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from chatfold.testing.simulation.agents import MOOD, Mood
 from chatfold.testing.simulation.ledger import Ledger
 from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
 from chatfold.testing.simulation.machine import replacing, simulated_machine
-from chatfold.testing.simulation.profile import Profile, Size, draw
+from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.world import World
 from store import building, loading
 
@@ -54,7 +54,21 @@ class Outcome:
     seconds: float
     events: int
     trace: tuple[str, ...]
-    profile: Profile
+    profile: object
+
+
+class Living(Protocol):
+    """What can be played: it goes through all that it is about, and its store's ledger sees what it writes."""
+
+    ledger: Ledger
+
+    async def live(self) -> None:
+        """Go through all of it; what is wrong is told to the loop."""
+        ...
+
+
+Tell: TypeAlias = Callable[[str], None]
+"""Takes lines of the trace."""
 
 
 class _Trace:
@@ -94,9 +108,7 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
     Raises:
         RuntimeError: It was called from a coroutine: it runs an event loop of its own.
     """
-    if _is_in_a_loop():
-        raise RuntimeError("simulate runs an event loop of its own: call it from a function that is no coroutine")
-    with _alone():  # around all that knows the world, so that nothing of it is left when the collector looks
+    with alone():
         return _simulate(seed, size or Size(), trace=trace)
 
 
@@ -104,13 +116,45 @@ def _simulate(seed: int, size: Size, *, trace: bool) -> Outcome:
     random = Random(seed)
     profile = draw(random, size)
     loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=profile.shuffled)
-    lines = _Trace(loop, whole=trace)
     mood = Mood(profile, Random(random.random()))
-    short = {(loading, "TAIL"): profile.segment, (building, "TAIL"): profile.segment}
-    with simulated_machine(loop, Random(random.random())), replacing(short):
+    machine = Random(random.random())
+
+    def make(tell: Tell) -> World:
+        MOOD.set(mood)  # first, so that all contexts that the world makes have it
+        return World(loop, profile, random, mood, tell)
+
+    return play(seed, loop, machine, make, segment=profile.segment, profile=profile, trace=trace)
+
+
+def play(
+    seed: int,
+    loop: SimulatedLoop,
+    machine: Random,
+    make: Callable[[Tell], Living],
+    *,
+    segment: int,
+    profile: object,
+    trace: bool,
+) -> Outcome:
+    """Make a world and let it live, ``alone``.
+
+    Args:
+        seed: What it is told by.
+        loop: Virtual time.
+        machine: Where the randomness of its machine comes from.
+        make: Makes the world; given what takes lines of the trace.
+        segment: The number of events after which a segment is built.
+        profile: What the seed drew, as failures show it.
+        trace: Whether to keep the whole trace.
+
+    Returns:
+        What became of it.
+    """
+    lines = _Trace(loop, whole=trace)
+    short = {(loading, "TAIL"): segment, (building, "TAIL"): segment}
+    with simulated_machine(loop, machine), replacing(short):
         context = WORLD.context()
-        context.run(MOOD.set, mood)  # first, so that all contexts that the world makes have it
-        world = context.run(World, loop, profile, random, mood, lines.tell)
+        world = context.run(make, lines.tell)
         with _listening(world.ledger):
             try:
                 _drive(loop, context, world)
@@ -139,7 +183,7 @@ def _is_in_a_loop() -> bool:
     return True
 
 
-def _drive(loop: SimulatedLoop, context: Any, world: World) -> None:
+def _drive(loop: SimulatedLoop, context: Any, world: Living) -> None:
     main = loop.create_task(world.live(), context=context)
     main.add_done_callback(lambda _: loop.stop(), context=context)
     loop.run_forever()
@@ -164,8 +208,14 @@ def _end(loop: SimulatedLoop) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Keep the garbage collector out of the run, and what ends with it silent."""
+def alone() -> Iterator[None]:
+    """Keep the garbage collector out of a run, and what ends with it silent; around all that knows its world.
+
+    Raises:
+        RuntimeError: It was called from a coroutine: a run has an event loop of its own.
+    """
+    if _is_in_a_loop():
+        raise RuntimeError("a simulation runs an event loop of its own: call it from a function that is no coroutine")
     enabled = gc.isenabled()
     gc.disable()
     hook = sys.unraisablehook

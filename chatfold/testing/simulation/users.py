@@ -6,7 +6,7 @@ Each command has an id and is sent again under it, to whichever process lives, u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -111,10 +111,10 @@ async def _within(seconds: float, answer: asyncio.Future[Any]) -> Any:
     return answer.result()
 
 
-async def create(town: Town, number: int) -> None:
-    """Create a chat."""
+async def create(town: Town, number: int, agents: Sequence[str] = tuple(AGENTS)) -> None:
+    """Create a chat of one of ``agents``."""
     chat = ChatId(f"chat{number}")
-    agent = town.random.choice(tuple(AGENTS))
+    agent = town.random.choice(agents)
     first = f"hello {number}" if town.random.random() < 0.8 else None
     receipt = await town.command(
         chat,
@@ -127,19 +127,37 @@ async def create(town: Town, number: int) -> None:
         town.chats.append(chat)
 
 
-async def act(town: Town) -> None:
-    """Do something to some chat."""
+Action: TypeAlias = Callable[[Town, ChatId, Control], Awaitable[None]]
+"""Does something to a chat that stands so."""
+
+Weights: TypeAlias = tuple[tuple[str, float], ...]
+"""Names of actions, and how often each is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What users do to a chat that is busy, and to another one; ``more`` are actions of their own."""
+
+    busy: Weights
+    idle: Weights
+    more: Mapping[str, Action] = field(default_factory=dict)
+
+
+async def act(town: Town, habits: Habits | None = None) -> None:
+    """Do something to some chat, as users of these habits do."""
+    habits = habits or HABITS
     if not town.chats:
         return
     chat = town.random.choice(town.chats)
     control = town.control(chat)
     if control is None:
         return
-    names, weights = zip(*(_BUSY if control.status in ("pending", "running") else _IDLE), strict=True)
+    names, weights = zip(*(habits.busy if control.status in ("pending", "running") else habits.idle), strict=True)
     if control.status == "requires_action" and town.random.random() < 0.6:
         await _submit(town, chat, control)
         return
-    await _ACTIONS[town.random.choices(names, weights)[0]](town, chat, control)
+    name = town.random.choices(names, weights)[0]
+    await (habits.more.get(name) or _ACTIONS[name])(town, chat, control)
 
 
 async def _send(town: Town, chat: ChatId, control: Control) -> None:
@@ -233,7 +251,7 @@ def _plain(what: str, method: Callable[..., Any], *given: object) -> Callable[[T
     return do
 
 
-_ACTIONS: Final[dict[str, Callable[[Town, ChatId, Control], Awaitable[None]]]] = {
+_ACTIONS: Final[dict[str, Action]] = {
     "send": _send,
     "send interrupting": _send_interrupting,
     "edit": _edit,
@@ -251,15 +269,19 @@ _ACTIONS: Final[dict[str, Callable[[Town, ChatId, Control], Awaitable[None]]]] =
     "unarchive": _plain("unarchive", Engine.unarchive),
     "title": _plain("title", Engine.set_title, "A title"),
 }
-_BUSY: Final = (
+_BUSY: Final[Weights] = (
     ("send", 5.0), ("send interrupting", 4.0), ("interrupt", 5.0), ("edit", 3.0), ("promote", 2.0),
     ("delete queued", 1.0), ("fork", 0.5), ("erase", 0.5), ("title", 0.5), ("archive", 0.2),
 )  # fmt: skip
-_IDLE: Final = (
+_IDLE: Final[Weights] = (
     ("send", 8.0), ("send interrupting", 1.0), ("edit", 3.0), ("resume", 3.0), ("compact", 2.0), ("uncompact", 0.5),
     ("clear", 0.7), ("archive", 1.0), ("unarchive", 1.5), ("fork", 1.0), ("erase", 0.5), ("delete", 0.3),
     ("promote", 0.5), ("delete queued", 0.5), ("title", 0.3), ("interrupt", 0.5),
 )  # fmt: skip
+
+
+HABITS: Final = Habits(busy=_BUSY, idle=_IDLE)
+"""Those of simulated worlds."""
 
 
 async def break_off(town: Town, chat: ChatId) -> None:

@@ -107,7 +107,7 @@ class World:
             self.loop,
             self.database,
             self.network,
-            self._model,
+            providers={self._model.name: self._model},
             worker=worker,
             capacity=self.profile.capacity,
         )

@@ -204,6 +204,7 @@ async def test_parts_of_a_summary_are_told_apart() -> None:
             "provider": "openai",
             "model": MODEL,
             "data": {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
+            "after": None,
         }
     )
 

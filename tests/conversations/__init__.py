@@ -1,0 +1,1 @@
+"""Random conversations with services that check what they are sent."""

@@ -1,0 +1,94 @@
+"""Random conversations: a share of them in every run of the tests, many of them in the soak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from chatfold.testing.conversations import converse
+from chatfold.testing.conversations.__main__ import CONVERSATIONS
+from chatfold.testing.simulation.__main__ import main
+from chatfold.testing.simulation.report import failure_of
+from generation import prompt
+from generation.prompt_ids import CallIds
+from generation.providers import anthropic_wire, openai_wire
+
+SEEDS = 500
+_PART = 25
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, _PART))
+def test_every_request_is_what_its_service_takes(first: int) -> None:
+    for seed in range(first, first + _PART):
+        outcome = converse(seed)
+        assert outcome.violation is None, f"\n{failure_of(outcome, None, CONVERSATIONS.command)}"
+
+
+def test_conversations_are_as_varied_as_they_claim() -> None:
+    """What is drawn comes about: otherwise seeds that go well say nothing."""
+    told = "\n".join(line for seed in range(40) for line in converse(seed, trace=True).trace)
+    for sign in (
+        "is killed",
+        "edit ",
+        "erase ",
+        "let plain ask openai/",
+        "let searching ask anthropic/",
+        "hand over to",
+        "chat_forked",
+        "compaction_committed",
+        ": done, version",
+        "compaction_undone",
+        "interruption_finished",
+        "retry_scheduled",
+        "turn_failed",
+    ):
+        assert sign in told, sign
+
+
+def test_a_seed_is_the_same_conversation_again() -> None:
+    assert converse(3).digest == converse(3).digest != converse(4).digest
+
+
+def test_the_command_runs_one_and_many(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "1"], CONVERSATIONS) == 0
+    assert "seed 1: well" in capsys.readouterr().out
+    assert main(["--seeds", "0:3", "--jobs", "1"], CONVERSATIONS) == 0
+    assert "3 seeds" in capsys.readouterr().out
+
+
+def _reasoning_sent_bare() -> AbstractContextManager[Any]:
+    """Reasoning is sent without what it led to."""
+    return patch.object(openai_wire, "_drop_reasoning", lambda items: None)
+
+
+def _signature_of_all() -> AbstractContextManager[Any]:
+    """Every model is sent every model's signatures."""
+
+    def own(metadata: Any, provider: str, model: str) -> Any:
+        return metadata.get("data") if isinstance(metadata, dict) else None
+
+    return patch.object(anthropic_wire, "own", own)
+
+
+def _ids_as_given() -> AbstractContextManager[Any]:
+    """Calls keep the ids that their services gave them, though they repeat."""
+    return patch.object(CallIds, "assign", lambda self, key, given: given or key)
+
+
+def _no_go_on() -> AbstractContextManager[Any]:
+    """A prompt may end with an answer."""
+    real = prompt.Prompt._last_role
+    return patch.object(prompt.Prompt, "_last_role", lambda self: None if real(self) == "assistant" else real(self))
+
+
+@pytest.mark.parametrize("plant", [_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on])
+def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[Any]]) -> None:
+    with plant():
+        found = next((seed for seed in range(SEEDS) if converse(seed).violation is not None), None)
+    print(f"{plant.__name__}: seed {found}")
+    assert found is not None
+    assert converse(found).violation is None
