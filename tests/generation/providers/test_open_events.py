@@ -268,3 +268,17 @@ def test_a_foreign_search_is_told_as_text() -> None:
     sent = wire_messages(type(asked)(model=MODEL, system=(), messages=messages))
     said = {"type": "text", "text": "[web_search was run with {}. Its result:]\nx"}
     assert sent[1] == {"role": "assistant", "content": [said]}
+
+
+@pytest.mark.parametrize(("status", "kept"), [("completed", True), (None, True), ("incomplete", False)])
+async def test_reasoning_that_has_not_ended_does_not_come_back(status: str | None, kept: bool) -> None:
+    said: Json = {} if status is None else {"status": status}
+    item: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e", **said}
+    parts = await responses_parts(
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "A"},
+        done(0, item),
+        {"type": "response.completed", "response": response("completed")},
+    )
+    (thought,) = assembled(parts).parts(MessageId("1.0"))
+    assert isinstance(thought, ReasoningPart)
+    assert (thought.metadata is not None) == kept
