@@ -28,6 +28,7 @@ from events.parts import SourcePart, ToolResultPart
 from events.state import ChatState
 from events.vocabulary import StepCommitted, TurnFailed
 from generation.parts import LiveCall, LiveSource
+from generation.tools.contract import tool
 from tests.e2e.checks import check
 from tests.e2e.kit import MODEL, Place, stage, texts
 from tests.e2e.tools import add
@@ -38,6 +39,12 @@ SEARCHED = Answer([THOUGHT, Search("rain", [PAGE]), Text("It rains.", cites=[PAG
 PAUSED = Answer([THOUGHT, Text("One moment."), Search("rain", None)], stop="pause")
 WENT_ON = Answer([Search(results=[PAGE]), Text("It rains.", cites=[PAGE])])
 SEARCHES: dict[str, Any] = {"provider_tools": [WebSearch(allowed_domains=["a.example"])]}
+
+
+@tool
+async def wait() -> str:
+    """Wait."""
+    return "waited"
 
 
 @pytest.fixture(params=["anthropic", "openai"])
@@ -79,6 +86,20 @@ async def test_a_search_beside_tools_of_ours(place: Place) -> None:
         shown = [item.part for item in scene.watchers[chat].items if hasattr(item, "part")]
         assert any(isinstance(part, LiveCall) and part.provider_executed for part in shown)
         assert any(isinstance(part, LiveSource) for part in shown)
+        await check(scene, chat)
+
+
+async def test_it_is_offered_whichever_tools_of_ours_are_active(place: Place) -> None:
+    async with stage(place, [SEARCHED, Answer("Yes.")], tools=[add, wait], active_tools=["add"], **SEARCHES) as scene:
+        chat = await scene.start("Rain?")
+        await scene.settled(chat)
+        await scene.engine.set_active_tools(chat, ["wait"])
+        await scene.engine.send_message(chat, "Sure?")
+        await scene.settled(chat)
+        offered = [request.body["tools"] for request in scene.server.requests]
+        assert [tools[0]["name"] for tools in offered] == ["add", "wait"]
+        assert [tools[1]["type"][:10] for tools in offered] == ["web_search"] * 2
+        assert [len(tools) for tools in offered] == [2, 2]
         await check(scene, chat)
 
 
