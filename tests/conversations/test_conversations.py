@@ -85,7 +85,9 @@ def _no_go_on() -> AbstractContextManager[Any]:
     return patch.object(prompt.Prompt, "_last_role", lambda self: None if real(self) == "assistant" else real(self))
 
 
-@pytest.mark.parametrize("plant", [_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on])
+@pytest.mark.parametrize(
+    "plant", [_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on, _prefixes_forgotten]
+)
 def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[Any]]) -> None:
     with plant():
         found = next((seed for seed in range(SEEDS) if converse(seed).violation is not None), None)
