@@ -99,14 +99,14 @@ def _assistant(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart
     """Convert an assistant message, and answer its calls in one tool message after it, in call order.
 
     Calls and results of the provider itself stay within the message, and only in pairs: an interrupted one without
-    its result is left out.
+    its result is left out, and reasoning behind it too.
     """
     message = item.message
     own: list[PromptPart] = []
     answers: list[PromptPart] = []
     pending: dict[CallKey, tuple[str, str]] = {}
     given: dict[CallKey, int] = {}
-    spoiled = False  # whether a part is not what the model said: what it signed after that holds no more
+    spoiled = False  # whether a part is not as the model said it: what it signed after that holds no more
     for index, part in enumerate(message.parts):
         if isinstance(part, ToolResultPart):
             given.setdefault(part.call, index)
@@ -117,7 +117,9 @@ def _assistant(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart
             if part.runner == "provider":
                 place = given.get(key, -1)
                 if place < index or message.parts[place] is not result:
-                    continue  # it does not stand after the call in this message, where the provider put it
+                    # It does not stand after the call in this message, where the provider put it.
+                    spoiled = True
+                    continue
                 pending[key] = (ids.assign(key, part.provider_call_id), part.name)
                 own.append(call_part(part, pending[key][0]))
             else:
@@ -127,6 +129,8 @@ def _assistant(item: TranscriptMessage, results: Mapping[CallKey, ToolResultPart
         elif isinstance(part, ToolResultPart):
             if part.call in pending:
                 own.append(result_part(part, *pending.pop(part.call)))
+            else:
+                spoiled = True
         elif not (spoiled and isinstance(part, ReasoningPart)):
             converted = assistant_part(part, message.step)
             own += [converted] if converted is not None else []

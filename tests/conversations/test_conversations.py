@@ -16,6 +16,7 @@ from chatfold.testing.simulation.report import failure_of
 from generation import prompt
 from generation.prompt_ids import CallIds
 from generation.providers import anthropic_wire, openai_wire
+from generation.providers.anthropic_prefix import Prefix
 
 SEEDS = 500
 _PART = 25
@@ -85,7 +86,15 @@ def _no_go_on() -> AbstractContextManager[Any]:
     return patch.object(prompt.Prompt, "_last_role", lambda self: None if real(self) == "assistant" else real(self))
 
 
-@pytest.mark.parametrize("plant", [_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on])
+def _prefixes_forgotten() -> AbstractContextManager[Any]:
+    """Signed thinking comes back behind whatever stands there."""
+    return patch.object(Prefix, "take", lambda self, message: message)
+
+
+PLANTS = (_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on, _prefixes_forgotten)
+
+
+@pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[Any]]) -> None:
     with plant():
         found = next((seed for seed in range(SEEDS) if converse(seed).violation is not None), None)

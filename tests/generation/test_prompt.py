@@ -188,6 +188,12 @@ class TestResults:
         own = assistant("a", call(id="s", runner="provider"))
         assert short(prompt_of(user("hi"), own, user("more"))) == ["user: hi", "assistant: a", "user: more"]
 
+    def test_reasoning_behind_a_providers_call_that_is_left_out_goes_too(self) -> None:
+        before, behind = (ReasoningPart(text=Content(text)) for text in ("before", "behind"))
+        own = assistant(before, "a", call(id="s", runner="provider"), behind, "b")
+        (made,) = [message for message in prompt_of(user("hi"), own, user("more")) if message.role == "assistant"]
+        assert [part.text for part in made.parts if isinstance(part, PromptReasoning)] == ["before"]
+
     def test_a_providers_result_in_another_message_does_not_count(self) -> None:
         own = assistant("a", call(id="s", runner="provider"))
         messages = prompt_of(user("hi"), own, tool(result("2.0.1", provider=True)), user("more"))

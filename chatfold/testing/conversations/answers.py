@@ -108,11 +108,10 @@ class Speaker:
 
     def _calls(self, request: ModelRequest) -> list[Part]:
         names = [*(tool.name for tool in request.tools), "unknown"]
-        return [
-            ToolCall(
-                self._random.choice(names),
-                self._random.choice(_BROKEN) if self._chance(0.1) else {"a": self._said},
-                id=f"call_{self._random.randint(1, 3)}" if self._chance(0.1) else None,
-            )
-            for _ in range(self._random.choice((1, 1, 2, 3)))
-        ]
+        return [self._call(self._random.choice(names)) for _ in range(self._random.choice((1, 1, 2, 3)))]
+
+    def _call(self, name: str) -> ToolCall:
+        """Draw a call: broken, or with an id that came before, or with neither: a server knows broken calls by id."""
+        if self._chance(0.1):
+            return ToolCall(name, self._random.choice(_BROKEN))
+        return ToolCall(name, {"a": self._said}, id=f"call_{self._random.randint(1, 3)}" if self._chance(0.1) else None)

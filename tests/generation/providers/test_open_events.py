@@ -272,7 +272,7 @@ def test_a_foreign_search_is_told_as_text() -> None:
 
 @pytest.mark.parametrize(("status", "kept"), [("completed", True), (None, True), ("incomplete", False)])
 async def test_reasoning_that_has_not_ended_does_not_come_back(status: str | None, kept: bool) -> None:
-    said: Json = {} if status is None else {"status": status}
+    said: dict[str, Json] = {} if status is None else {"status": status}
     item: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e", **said}
     parts = await responses_parts(
         {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "A"},
