@@ -21,6 +21,7 @@ from chatstate.commands_keeping import (
     ForkChat,
     ImportMessages,
     MarkContext,
+    RecordSideCall,
     SetActiveTools,
     SetAgent,
     SetLabels,
@@ -28,6 +29,7 @@ from chatstate.commands_keeping import (
     SetPinned,
     SetRetention,
     SetTitle,
+    SetTurnLabel,
     Unarchive,
     Uncompact,
 )
@@ -93,6 +95,8 @@ __all__ = [
     "ImportMessages",
     "Interrupt",
     "MarkContext",
+    "RecordSideCall",
+    "SetTurnLabel",
     "PersistContext",
     "PromoteQueued",
     "Reconcile",
@@ -145,6 +149,8 @@ AnyCommand: TypeAlias = (
     | SetPinned
     | SetRetention
     | MarkContext
+    | RecordSideCall
+    | SetTurnLabel
     | Erase
     | Adopt
     | Uncompact

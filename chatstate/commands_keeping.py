@@ -8,7 +8,7 @@ from chatstate.commands_base import Command
 from events.content import Content
 from events.ids import ChatId, MessageId
 from events.messages import Message
-from events.records import ContextMarking, Origin
+from events.records import AttemptReport, ContextMarking, Origin, SideCallKind
 
 
 class Archive(Command, frozen=True, kw_only=True):
@@ -104,6 +104,21 @@ class MarkContext(Command, frozen=True, kw_only=True):
     trigger = "mark_context"
     mark: ContextMarking
     revision: str | None = None
+
+
+class SetTurnLabel(Command, frozen=True, kw_only=True):
+    """Say what the latest turn came to."""
+
+    trigger = "set_turn_label"
+    label: Content | None
+
+
+class RecordSideCall(Command, frozen=True, kw_only=True):
+    """Record what a model call beside the turns took and cost."""
+
+    trigger = "record_side_call"
+    kind: SideCallKind
+    report: AttemptReport
 
 
 class Erase(Command, frozen=True, kw_only=True):

@@ -59,6 +59,8 @@ HANDLERS: Final[Mapping[str, Callable[[Context, Any], Event]]] = MappingProxyTyp
         "set_pinned": metadata.set_pinned,
         "set_retention": metadata.set_retention,
         "mark_context": metadata.mark_context,
+        "set_turn_label": metadata.set_turn_label,
+        "record_side_call": metadata.record_side_call,
         "erase": metadata.erase,
         "adopt": metadata.adopt,
         "uncompact": metadata.uncompact,

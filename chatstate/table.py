@@ -224,6 +224,8 @@ ANY_TRIGGERS: Final = (
     "set_pinned",
     "set_retention",
     "mark_context",
+    "set_turn_label",
+    "record_side_call",
     "erase",
     "adopt",
 )

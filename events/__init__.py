@@ -157,12 +157,14 @@ from events.vocabulary import (
     ResultsSubmitted,
     RetentionChanged,
     RetryScheduled,
+    SideCallRecorded,
     StepCommitted,
     TitleChanged,
     ToolResultRecorded,
     TurnFailed,
     TurnFinished,
     TurnInterrupted,
+    TurnLabelChanged,
     TurnResumed,
 )
 
@@ -243,6 +245,8 @@ __all__ = [
     "CompactionRequested",
     "ContextCleared",
     "ContextMarked",
+    "SideCallRecorded",
+    "TurnLabelChanged",
     "ChatArchived",
     "ChatUnarchived",
     "ChatForked",

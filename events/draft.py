@@ -51,6 +51,7 @@ class Draft:
         "queued",
         "results",
         "title",
+        "turn_label",
         "turn_opened",
         "usages",
     )
@@ -67,6 +68,7 @@ class Draft:
         self.arguments: Mapping[CallKey, Content] = kept.arguments
         self.policies: Mapping[str, Policy] = kept.policies
         self.title = kept.title
+        self.turn_label = kept.turn_label
         self.hint = kept.hint
         self._owned: tuple[str, ...] = ()
         self.usages: list[Usage] = []
@@ -104,6 +106,7 @@ class Draft:
         if before is None:
             return ChatState(control=self.control, transcript=None)
         same = before.title is self.title and before.hint is self.hint and before.policies is self.policies
+        same = same and before.turn_label is self.turn_label
         if same and not self._fresh and not self._owned and before.messages is self._messages:
             return ChatState(control=self.control, transcript=before)
         return ChatState(
@@ -115,6 +118,7 @@ class Draft:
                 arguments=self.arguments,
                 policies=self.policies,
                 title=self.title,
+                turn_label=self.turn_label,
                 hint=self.hint,
             ),
         )

@@ -20,7 +20,7 @@ from events.envelope import Recorded
 from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ModelPolicy, OpenAction, ToolPolicy
-from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked
+from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked, SideCallRecorded, TurnLabelChanged
 from events.vocabulary_workers import ActionRequired
 
 FIRST: Final = 1
@@ -73,6 +73,8 @@ SINCE: Final[Since] = MappingProxyType(
         SkillPart: GENERATION,
         ContextProblemPart: GENERATION,
         ContextMarked: GENERATION,
+        TurnLabelChanged: GENERATION,
+        SideCallRecorded: GENERATION,
         (Control, "context_stale_since"): GENERATION,
         (Control, "context_refresh_at"): GENERATION,
     }

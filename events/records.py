@@ -24,6 +24,7 @@ ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
 FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
 ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here", "fault"]
 ContextMarking: TypeAlias = Literal["stale", "fresh", "refresh"]
+SideCallKind: TypeAlias = Literal["title", "label"]
 ActorKind: TypeAlias = Literal["user", "worker", "system"]
 
 

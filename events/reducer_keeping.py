@@ -7,7 +7,7 @@ from typing import Final
 from events import vocabulary_keeping as v
 from events.draft import Draft
 from events.envelope import Envelope
-from events.reducer_shared import Specials, born
+from events.reducer_shared import Specials, born, spend
 
 
 def _forked(draft: Draft, event: v.ChatForked, envelope: Envelope) -> None:
@@ -66,6 +66,14 @@ def _context_marked(draft: Draft, event: v.ContextMarked, envelope: Envelope) ->
         control.context_stale_since = envelope.recorded_at
 
 
+def _turn_label(draft: Draft, event: v.TurnLabelChanged, _: Envelope) -> None:
+    draft.turn_label = event.label
+
+
+def _side_call(draft: Draft, event: v.SideCallRecorded, _: Envelope) -> None:
+    spend(draft, event.report)
+
+
 def _erased(draft: Draft, event: v.ContentErased, _: Envelope) -> None:
     if draft.loaded:
         draft.erase(frozenset(event.messages))
@@ -92,6 +100,8 @@ SPECIAL: Final[Specials] = {
     v.PinnedChanged: _pinned,
     v.RetentionChanged: _retention,
     v.ContextMarked: _context_marked,
+    v.TurnLabelChanged: _turn_label,
+    v.SideCallRecorded: _side_call,
     v.ContentErased: _erased,
     v.ChatAdopted: _adopted,
     v.CompactionUndone: _compaction_undone,

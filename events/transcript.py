@@ -210,6 +210,7 @@ class Transcript(Struct, frozen=True, kw_only=True, gc=False):
         arguments: Arguments that an approval replaced.
         policies: Recorded policies by digest.
         title: The chat's title.
+        turn_label: What the latest turn that was labelled came to, in a few words.
         hint: The user's hint to the requested compaction.
     """
 
@@ -219,6 +220,7 @@ class Transcript(Struct, frozen=True, kw_only=True, gc=False):
     arguments: Mapping[CallKey, Content]
     policies: Mapping[str, Policy]
     title: Content | None = None
+    turn_label: Content | None = None
     hint: Content | None = None
 
 

@@ -27,7 +27,9 @@ from events.vocabulary_keeping import (
     ModelChanged,
     PinnedChanged,
     RetentionChanged,
+    SideCallRecorded,
     TitleChanged,
+    TurnLabelChanged,
 )
 from events.vocabulary_users import (
     ChatCreated,
@@ -85,6 +87,8 @@ __all__ = [
     "ContentErased",
     "ContextCleared",
     "ContextMarked",
+    "SideCallRecorded",
+    "TurnLabelChanged",
     "ContextPersisted",
     "InterruptionFinished",
     "LabelsChanged",
@@ -139,6 +143,8 @@ Event: TypeAlias = (
     | PinnedChanged
     | RetentionChanged
     | ContextMarked
+    | SideCallRecorded
+    | TurnLabelChanged
     | ContentErased
     | ChatAdopted
     | CompactionUndone

@@ -7,7 +7,7 @@ from msgspec import field
 from events.content import Content
 from events.effects import Effects, EventBase
 from events.ids import MessageId
-from events.records import ContextMarking, Origin
+from events.records import AttemptReport, ContextMarking, Origin, SideCallKind
 
 
 class ChatArchived(EventBase, frozen=True, kw_only=True):
@@ -117,6 +117,23 @@ class ContextMarked(EventBase, frozen=True, kw_only=True):
     trigger = "mark_context"
     mark: ContextMarking
     revision: str | None = None
+
+
+class TurnLabelChanged(EventBase, frozen=True, kw_only=True):
+    """What the latest turn came to, in a few words, is now this."""
+
+    type = "turn_label_changed"
+    trigger = "set_turn_label"
+    label: Content | None = None
+
+
+class SideCallRecorded(EventBase, frozen=True, kw_only=True):
+    """What a model call beside the turns took and cost, whether or not anything usable came of it."""
+
+    type = "side_call_recorded"
+    trigger = "record_side_call"
+    kind: SideCallKind
+    report: AttemptReport
 
 
 class ContentErased(EventBase, frozen=True, kw_only=True):

@@ -84,6 +84,7 @@ class _Rest(Struct, frozen=True):
     policies: dict[str, Policy]
     title: Content | None
     hint: Content | None
+    turn_label: Content | None = None
 
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
@@ -293,6 +294,7 @@ def read_state(opened: OpenedSegment, messages: list[TranscriptMessage], blobs: 
         arguments=rest.arguments,
         policies={digest: share_policy(digest, policy) for digest, policy in rest.policies.items()},
         title=rest.title,
+        turn_label=rest.turn_label,
         hint=rest.hint,
     )
     return ChatState(control=rest.control, transcript=transcript)
@@ -345,6 +347,7 @@ def _rest_of(state: ChatState) -> _Rest:
         arguments=dict(transcript.arguments),
         policies=dict(transcript.policies),
         title=transcript.title,
+        turn_label=transcript.turn_label,
         hint=transcript.hint,
     )
 

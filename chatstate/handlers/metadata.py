@@ -76,6 +76,16 @@ def mark_context(_ctx: Context, command: c.MarkContext) -> v.ContextMarked:
     return v.ContextMarked(mark=command.mark, revision=command.revision)
 
 
+def set_turn_label(_ctx: Context, command: c.SetTurnLabel) -> v.TurnLabelChanged:
+    """Say what the latest turn came to."""
+    return v.TurnLabelChanged(label=command.label)
+
+
+def record_side_call(_ctx: Context, command: c.RecordSideCall) -> v.SideCallRecorded:
+    """Record what a model call beside the turns took and cost."""
+    return v.SideCallRecorded(kind=command.kind, report=command.report)
+
+
 def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
     """Erase the content of messages in history or in the queue."""
     transcript = ctx.state.need_transcript(ctx.trigger)

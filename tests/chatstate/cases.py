@@ -17,6 +17,7 @@ from chatstate.errors import ChatNotFound, InvalidState, Refusal, TransitionNotA
 from chatstate.table import TABLE, TRIGGERS
 from events.content import Content
 from events.ids import MessageId, message_id
+from events.records import AttemptReport
 from events.state import ChatState
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat, Timed
@@ -113,6 +114,8 @@ COMMANDS: Final[dict[str, _Build]] = {
     "set_agent": lambda _chat, _dead: c.SetAgent(agent="other"),
     "set_pinned": lambda _chat, _dead: c.SetPinned(pinned=True),
     "set_retention": lambda _chat, _dead: c.SetRetention(retention_us=1),
+    "set_turn_label": lambda _chat, _dead: c.SetTurnLabel(label=Content("Fixed the build")),
+    "record_side_call": lambda _chat, _dead: c.RecordSideCall(kind="title", report=AttemptReport(step=b.STEP)),
     "mark_context": lambda _chat, _dead: c.MarkContext(mark="stale", revision="r2"),
     "erase": lambda _chat, _dead: c.Erase(targets=(message_id(1, 1),)),
     "adopt": lambda _chat, _dead: c.Adopt(),

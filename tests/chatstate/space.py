@@ -16,7 +16,7 @@ from events.content import Content
 from events.control import OpenCall
 from events.ids import MessageId, message_id
 from events.messages import Message
-from events.records import FinishCause
+from events.records import AttemptReport, FinishCause
 from events.state import ChatState
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat, Timed
@@ -146,6 +146,8 @@ def _metadata(chat: Chat) -> Iterator[c.AnyCommand]:
     yield c.SetPinned(pinned=True)
     yield c.SetRetention(retention_us=1)
     yield c.MarkContext(mark="stale", revision="r2")
+    yield c.SetTurnLabel(label=Content("Fixed the build"))
+    yield c.RecordSideCall(kind="label", report=AttemptReport(step=b.STEP))
     yield c.MarkContext(mark="refresh")
     yield c.Erase(targets=tuple(_first_user(chat))[:1])
     yield c.Adopt()

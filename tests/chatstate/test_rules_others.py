@@ -16,7 +16,7 @@ from events.errors import TranscriptMissing
 from events.ids import MessageId, message_id
 from events.messages import Message
 from events.parts import TextPart, ToolResultPart
-from events.records import Actor, ApprovalAnswer
+from events.records import Actor, ApprovalAnswer, AttemptReport
 from events.reducer import evolve
 from events.state import ChatState
 from tests.chatstate import build as b
@@ -160,6 +160,8 @@ def test_metadata_changes_no_status_history_or_queue() -> None:
         c.SetPinned(pinned=True),
         c.SetRetention(retention_us=5),
         c.MarkContext(mark="refresh"),
+        c.SetTurnLabel(label=Content("Fixed the build")),
+        c.RecordSideCall(kind="title", report=AttemptReport(step=b.STEP)),
         c.Erase(targets=(message_id(1, 1),)),
     ]
     chat = reach(X.R1, work=generating)

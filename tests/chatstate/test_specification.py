@@ -12,7 +12,7 @@ from tests.chatstate.specification import WORKERS, Arc, section, tables, user_ar
 
 USERS, OTHERS = tables(section(2))
 
-AND_THE_LIKE: tuple[str, ...] = ("mark_context", "set_active_tools")
+AND_THE_LIKE: tuple[str, ...] = ("mark_context", "set_active_tools", "set_turn_label", "record_side_call")
 """Triggers that happen as those of its first line do, which ends with these words (decision 0034)."""
 
 (WORKER_ROWS,) = tables(section(3))

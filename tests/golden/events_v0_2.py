@@ -101,6 +101,8 @@ EVENTS: Final[dict[str, v.Event]] = {
         error=ERROR,
         report=AttemptReport(step=replace(STEP, context_tokens=77)),
     ),
+    "turn_label_changed": v.TurnLabelChanged(label=Content("Fixed the build")),
+    "side_call_recorded": v.SideCallRecorded(kind="title", report=AttemptReport(step=STEP)),
     "context_marked": v.ContextMarked(mark="stale", revision="r-2"),
     "context_persisted.skills": v.ContextPersisted(
         attempt=1,
