@@ -112,7 +112,18 @@ ON_A_CHAT: Final[dict[str, tuple[Any, ...]]] = {
     "reconcile": (),
     "fork": (),
 }
-READS: Final = ("delete", "state", "events", "queue", "settled", "diagnose", "export_log", "context")
+READS: Final = (
+    "delete",
+    "state",
+    "events",
+    "queue",
+    "settled",
+    "diagnose",
+    "export_log",
+    "context",
+    "costs",
+    "family_costs",
+)
 
 
 def test_all_commands_are_looked_at() -> None:

@@ -14,6 +14,7 @@ from typing import Final, get_args
 import pytest
 
 from chatfold.engine import Engine
+from chatfold.hooks import PythonHook
 from chatfold.settings import Settings
 from chatfold.stream import EventItem
 from chatfold.testing import Fail, ScriptedProvider, UseTool, turn
@@ -148,7 +149,9 @@ async def _everything(url: str) -> None:
         turn("Done."),
     ]
     settings = Settings(lease=0.3, poll=0.02, grace=0.1, model_retry_unit=0.001)
-    async with Engine(url, [_agent()], providers={"scripted": ScriptedProvider(answers)}, settings=settings) as engine:
+    model = ScriptedProvider(answers)
+    hooks = [PythonHook(lambda _: None, ["stop"])]
+    async with Engine(url, [_agent()], providers={"scripted": model}, settings=settings, hooks=hooks) as engine:
         chat = (await engine.create_chat("all", "Do all.")).chat
         async with asyncio.timeout(30), aclosing(engine.stream(chat)) as stream:
             async for item in stream:

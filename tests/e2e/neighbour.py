@@ -12,7 +12,10 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from chatfold import __version__
+from events.effects import EventBase
 from events.levels import SINCE
 from tests.meta.source import ROOT
 
@@ -47,9 +50,15 @@ def make_previous_release(folder: Path) -> Path:
     _copy(folder)
     for number, key in enumerate(SINCE):
         cls, name = key if isinstance(key, tuple) else (key, None)
+        if name is None and not _tagged(cls):
+            continue  # a record that only a field of its own level holds, which goes
         _forget(folder / Path(inspect.getfile(cls)).relative_to(ROOT), cls.__name__, name, f"unknown_yet_{number}")
     _replace(folder / "store/schema.py", _LEVEL, "READER_LEVEL: Final = FIRST")
     return folder
+
+
+def _tagged(cls: type[Struct]) -> bool:
+    return issubclass(cls, EventBase) or cls.__struct_config__.tag is not None
 
 
 def _forget(file: Path, cls: str, name: str | None, stored_as: str) -> None:
