@@ -66,13 +66,9 @@ def _reasoning_sent_bare() -> AbstractContextManager[Any]:
     return patch.object(openai_wire, "_drop_reasoning", lambda items: None)
 
 
-def _signature_of_all() -> AbstractContextManager[Any]:
-    """Every model is sent every model's signatures."""
-
-    def own(metadata: Any, provider: str, model: str) -> Any:
-        return metadata.get("data") if isinstance(metadata, dict) else None
-
-    return patch.object(anthropic_wire, "own", own)
+def _thinking_last() -> AbstractContextManager[Any]:
+    """An answer that was cut while thinking is sent so."""
+    return patch.object(anthropic_wire, "THINKING", frozenset())
 
 
 def _ids_as_given() -> AbstractContextManager[Any]:
@@ -91,7 +87,7 @@ def _prefixes_forgotten() -> AbstractContextManager[Any]:
     return patch.object(Prefix, "take", lambda self, message: message)
 
 
-PLANTS = (_reasoning_sent_bare, _signature_of_all, _ids_as_given, _no_go_on, _prefixes_forgotten)
+PLANTS = (_reasoning_sent_bare, _thinking_last, _ids_as_given, _no_go_on, _prefixes_forgotten)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
