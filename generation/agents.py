@@ -172,7 +172,7 @@ class Agent:
             UnknownModel: The reference has not the form ``provider/name``.
         """
         own = _configured(self.model)
-        if reference is None:
+        if reference is None or (own is not None and own.reference == reference):
             return own
         known = next((model for model in self.configured if model.reference == reference), None)
         return known or parse_model(reference)

@@ -238,6 +238,8 @@ def compaction_threshold(policy: Policy) -> int | None:
 
 def strictest(policy: Policy) -> ModelPolicy | None:
     """Return that of chat and compaction model which calls for a compaction first; None where neither ever does."""
+    if policy.compaction_model is None:
+        return policy.model if policy.model is not None and _threshold(policy.model) is not None else None
     models = (model for model in (policy.model, policy.compaction_model) if model is not None)
     known = [(threshold, model) for model in models if (threshold := _threshold(model)) is not None]
     return min(known, key=lambda each: each[0])[1] if known else None

@@ -26,9 +26,9 @@ def watched(runtime: Runtime, control: Control) -> WatchedSource | None:
     """Return the source to ask about a chat's drift; None where there is none here, or history has nothing of it."""
     agent = runtime.agents.get(control.agent)
     source = None if agent is None else agent.context
-    if not isinstance(source, WatchedSource) or control.indexes.context_source != source.name:
+    if source is None or control.indexes.context_source != source.name:
         return None
-    return source
+    return source if isinstance(source, WatchedSource) else None
 
 
 def mark_for(control: Control, source: str, revision: str) -> ContextMarking | None:

@@ -125,6 +125,7 @@ class Runtime:
     hooks: Hooks = NO_HOOKS
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
     _declared: dict[tuple[str, tuple[str, ...]], Declared] = field(default_factory=dict)
+    _declared_last: dict[str, tuple[Policy, Declared]] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)
     _actor: Actor | None = None
 
@@ -167,6 +168,9 @@ class Runtime:
 
     def declared(self, agent: Agent, policy: Policy) -> Declared:
         """Return what an agent of this process says in each request under a policy: its active tools alone."""
+        last = self._declared_last.get(agent.name)
+        if last is not None and last[0] is policy:  # chats of one agent share its policy
+            return last[1]
         active = tuple(tool.name for tool in policy.tools)
         known = self._declared.get((agent.name, active))
         if known is None:
@@ -179,6 +183,7 @@ class Runtime:
                 tool_set=ToolSet(agent.tools, active),
             )
             self._declared[agent.name, active] = known
+        self._declared_last[agent.name] = (policy, known)
         return known
 
     def options_digest(self, request: ModelRequest) -> str:
