@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatstate import commands as c
+from chatstate.classify import X
 from events.content import Content
 from generation.agents import Agent
 from generation.errors import AgentDeclarationError
@@ -13,7 +14,7 @@ from generation.naming import Titles, ask_for_label, ask_for_title, latest_turn,
 from generation.titles import Turn
 from tests.chatstate import build as b
 from tests.chatstate.chat import Chat
-from tests.chatstate.reach import X, answered, reach
+from tests.chatstate.reach import answered, reach
 
 OWN = ModelConfig(provider="anthropic", name="big")
 PRICED = ModelConfig(provider="anthropic", name="claude-haiku-4-5", prices=Prices(input=1, output=5))
