@@ -22,7 +22,10 @@ LONGEST_ID: Final = 200
 """Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""
 
 LONGEST_TEXT: Final = 1000
-"""Characters of a title, of a label and of a model's reference."""
+"""Characters of a label and of a model's reference."""
+
+LONGEST_TITLE: Final = 200
+"""Characters of a title that is given now; logs may hold longer ones."""
 
 MOST_LABELS: Final = 100
 
@@ -118,9 +121,16 @@ def checked_title(value: object) -> Content | None:
     """Return a title.
 
     Raises:
-        InvalidValue: It is not a text of at most 1000 characters, or cannot be stored exactly.
+        InvalidValue: It is blank, longer than 200 characters or not a text, or cannot be stored exactly.
     """
-    return None if value is None else Content(_short(value, "$.title"))
+    if value is None:
+        return None
+    title = _text(value, "$.title")
+    if not title.strip():
+        raise InvalidValue("$.title", "is blank; None takes the title away")
+    if len(title) > LONGEST_TITLE:
+        raise InvalidValue("$.title", f"has {len(title)} characters, the limit is {LONGEST_TITLE}")
+    return Content(title)
 
 
 def checked_hint(value: object) -> Content | None:

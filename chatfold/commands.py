@@ -33,6 +33,7 @@ from chatfold.inputs import (
     queued,
     submitted,
 )
+from chatfold.naming import ChatNaming
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
@@ -45,7 +46,7 @@ BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
 _BUSY: Final = get_args(BusyBehaviour)
 
 
-class ChatCommands(ChatContexts, ChatCosts, Admission):
+class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
     """Commands on chats. ``Engine`` is one; it is not used by itself.
 
     Every method takes a ``command_id``: the same id with the same content does its work once and returns the first

@@ -18,6 +18,7 @@ from generation.context import ContextSource
 from generation.digest import digest_of
 from generation.errors import AgentDeclarationError, OptionRefused, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
+from generation.naming import Titles
 from generation.providers.native import ProviderTool, WebSearch, check_native
 from generation.tools.contract import Tool, is_duration
 from generation.tools.registry import ToolSet
@@ -80,6 +81,7 @@ class Agent:
         models: Configurations of further models that a chat may choose, so that their limits and prices are known.
         compaction_model: Who writes summaries; None for the chat's model.
         context: Where the files before the conversation come from; None for none. Tools that it brings are the agent's.
+        titles: That its chats are named and its turns labelled by a model; None for neither.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Agent:
     models: Sequence[ModelConfig | str] = ()
     compaction_model: ModelConfig | str | None = None
     context: ContextSource | None = None
+    titles: Titles | None = None
 
     def __post_init__(self) -> None:
         what = f"agent {self.name!r}"
@@ -249,6 +252,10 @@ def _check_kinds(agent: Agent, what: str) -> None:
     if isinstance(native, str) or not isinstance(native, Iterable):
         kind = type(native).__name__
         raise AgentDeclarationError(what, f"provider_tools must be a list, not {kind}: write [WebSearch()]")
+    titles: object = agent.titles
+    if not isinstance(titles, Titles | None):
+        kind = type(titles).__name__
+        raise AgentDeclarationError(what, f"titles must be Titles() or None, not {kind}")
     if not isinstance(limits, Limits):
         raise AgentDeclarationError(what, f"limits must be Limits(...), not {type(limits).__name__}")
 

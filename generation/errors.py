@@ -177,3 +177,14 @@ class UnknownAgent(GenerationError, ValueError):
         super().__init__(f"there is no agent {agent!r}; declared here: {', '.join(declared)}")
         self.agent = agent
         self.declared = declared
+
+
+class TitleNotProposed(GenerationError):
+    """No model gave a title that can be used; ``error`` says how the last one failed.
+
+    What the calls took and cost is in the chat's log all the same.
+    """
+
+    def __init__(self, error: ClassifiedError) -> None:
+        super().__init__(f"{error.kind}: {error.message}")
+        self.error = error

@@ -27,6 +27,7 @@ from generation.plans import Hold, take
 from generation.roster import Roster
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
+from generation.side_jobs import SideJobs
 from generation.strays import Strays
 from generation.timers import Timers
 from store.append import PlanRun
@@ -72,6 +73,7 @@ class Worker:
         self._known_as = runtime.worker
         self._lease = Lease(runtime, clock_offset, self._lose_all)
         self._drift = DriftWatch(runtime)
+        self._aside = SideJobs(runtime)
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
         self._acquirer = Acquirer(runtime, self._roster, self._lease, self._faults, self._serve)
         self._faults.on_wait = self._acquirer.wake_in
@@ -155,6 +157,7 @@ class Worker:
                 runner.lose()
             await self._segments.stop()
             await self._drift.stop()
+            await self._aside.stop()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
@@ -391,6 +394,8 @@ class Worker:
         if loaded is not None:
             self._faults.forgive(chat)
             self._wake_for(loaded)
+            if self._roster.stopping is None:
+                self._aside.begin(chat, loaded)
         self._wake_if_due(chat)
 
     def _wake_if_due(self, chat: ChatId) -> None:

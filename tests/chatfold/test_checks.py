@@ -123,6 +123,7 @@ READS: Final = (
     "context",
     "costs",
     "family_costs",
+    "propose_title",
 )
 
 
