@@ -6,6 +6,7 @@ argument's name. Messages and results are ``chatfold.inputs``'s.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -22,12 +23,16 @@ LONGEST_ID: Final = 200
 """Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""
 
 LONGEST_TEXT: Final = 1000
-"""Characters of a label and of a model's reference."""
+"""Characters of the name of a tool and of a model's reference."""
 
 LONGEST_TITLE: Final = 200
 """Characters of a title that is given now; logs may hold longer ones."""
 
-MOST_LABELS: Final = 100
+MOST_LABELS: Final = 50
+LONGEST_LABEL: Final = 256
+"""Characters of a label's value."""
+
+_LABEL_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._/-]{0,63}", re.ASCII)
 
 _LONGEST_TIME: Final = 9e12
 """Seconds that fit into 64 bits as microseconds."""
@@ -206,10 +211,11 @@ def checked_effort(effort: object) -> str | None:
 
 
 def checked_labels(labels: object) -> dict[str, str]:
-    """Return labels.
+    """Return labels. Logs may hold more of them, and others.
 
     Raises:
-        InvalidValue: A name or value is not a text, is too long, or cannot be stored exactly; there are too many.
+        InvalidValue: There are more than 50; a name is not 1 to 64 letters, digits, ``.``, ``_``, ``/`` or ``-``, the
+            first a letter or digit; a value is not a text of at most 256 characters, or cannot be stored exactly.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("$.labels", f"must be a mapping of texts, not {type(labels).__name__}")
@@ -217,8 +223,11 @@ def checked_labels(labels: object) -> dict[str, str]:
         raise InvalidValue("$.labels", f"at most {MOST_LABELS} labels, not {len(labels)}")
     for name, value in labels.items():
         shown = f"$.labels[{name!r:.80}]"
-        _short(name, shown)
-        _short(value, shown)
+        if not _LABEL_NAME.fullmatch(_text(name, shown)):
+            why = "a name is 1 to 64 letters, digits, ., _, / or -, the first a letter or digit"
+            raise InvalidValue(shown, why)
+        if len(text := _text(value, shown)) > LONGEST_LABEL:
+            raise InvalidValue(shown, f"has {len(text)} characters, the limit is {LONGEST_LABEL}")
     return dict(labels)
 
 

@@ -98,20 +98,29 @@ def _known(given: ModelConfig | str, known: dict[str, ModelConfig]) -> ModelConf
 def to_name(state: ChatState) -> str | None:
     """Return what its user said first of a chat that is to get a title; None of any other.
 
-    It has one message of its user that opened a turn, and no title but the one that its words give.
+    It has one message of its user that opened a turn, others at most that were queued while it was first run, and no
+    title but the one that its words give.
     """
-    transcript = state.need_transcript("name the chat")
+    control = state.control
+    first_run = control.epoch == 1 and not control.imported_to
     first: Message | None = None
-    for item in transcript.messages:
+    for item in state.need_transcript("name the chat").messages:
         if item.message.opens_turn and item.message.boundary is None:
             if first is not None:
                 return None
             first = item.message
+            if first_run:
+                break
     if first is None or not (said := said_by(first)).strip():
         return None
-    title = transcript.title
+    return said if is_nameless(state, said) else None
+
+
+def is_nameless(state: ChatState, said: str) -> bool:
+    """Whether a chat has no title but the one that the first words of its user give."""
+    title = state.need_transcript("name the chat").title
     known = "" if title is None else title.text if title.available else None
-    return said if known is not None and known.strip() in ("", fallback_title(said)) else None
+    return known is not None and known.strip() in ("", fallback_title(said))
 
 
 def said_by(message: Message) -> str:

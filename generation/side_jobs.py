@@ -30,6 +30,7 @@ from generation.naming import (
     Titles,
     ask_for_label,
     ask_for_title,
+    is_nameless,
     latest_turn,
     to_name,
     turns_of,
@@ -140,8 +141,7 @@ class SideJobs:
             return
         self._wanted[chat] = _Wanted(agent, titles, loaded)
         if chat not in self._tasks:
-            task = self._tasks[chat] = asyncio.create_task(self._work(chat), name=f"aside {chat}")
-            task.add_done_callback(lambda _: self._tasks.pop(chat, None))
+            self._tasks[chat] = asyncio.create_task(self._work(chat), name=f"aside {chat}")
 
     async def stop(self) -> None:
         """Drop the work that is under way."""
@@ -161,6 +161,8 @@ class SideJobs:
                     await job(chat, wanted)
                 except Exception as error:  # noqa: BLE001 - best effort: no turn waits for it, and none is its cause
                     _log.warning("side_work_failed", chat=chat, exc_info=error)
+        # At once, not when the task is done: what begins in between would be left lying.
+        del self._tasks[chat]
 
     async def _state(self, chat: ChatId, wanted: _Wanted) -> ChatState:
         state = wanted.loaded.state
@@ -182,8 +184,8 @@ class SideJobs:
 
         def still(now: ChatState) -> c.AnyCommand | None:
             known = now.need_transcript("name the chat").title
-            wants = to_name(now) == said and (known is None or not known.available or known.text != title)
-            return c.SetTitle(title=Content(title)) if wants else None
+            same = known is not None and known.available and known.text == title
+            return c.SetTitle(title=Content(title)) if is_nameless(now, said) and not same else None
 
         await record(self._runtime, chat, "title", spent, still)
 

@@ -243,6 +243,29 @@ async def test_a_title_that_its_user_gave_meanwhile_stays() -> None:
         assert [call.kind for call in await side_calls(engine, chat)] == ["title", "label"]
 
 
+async def test_a_chat_whose_user_goes_on_at_once_is_named_too() -> None:
+    asked, go_on, running, answer = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+    models = Models(
+        titles=[turn(Wait(go_on, reached=asked.set), "In time")],
+        labels=["Told the weather", "Told it again"],
+        turn=turn(Wait(answer, reached=running.set), "It is sunny."),
+    )
+    async with models.engine(Titles()) as engine:
+        chat = (await engine.create_chat("helper", "First")).chat
+        await running.wait()
+        await engine.send_message(chat, "Queued")
+        answer.set()
+        await asked.wait()
+        assert len((await engine.state(chat)).messages) == 4
+        await engine.send_message(chat, "Sent while the title is written")
+        await engine.settled(chat)
+        go_on.set()
+        await until(engine, chat, lambda each: isinstance(each.event, TitleChanged))
+        assert texts(await engine.state(chat))[0] == "In time"
+    named = [request.messages[0].text for request in models.requests if request.system == (TITLE_SYSTEM,)]
+    assert named == ["The user's first message:\nFirst"]
+
+
 async def test_of_two_workers_that_name_a_chat_one_does() -> None:
     models = Models(titles=["One title"])
     async with models.engine(Titles(labels=False)) as engine:
@@ -400,6 +423,30 @@ async def test_who_cannot_be_asked_for_a_title() -> None:
         engine.runtime.agents = {}
         with pytest.raises(UnknownAgent):
             await engine.propose_title(chat)
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ({"a" * 64: "v" * 256, "0._/-Z": ""} | {str(i): "" for i in range(48)}, None),
+        ({str(i): "" for i in range(51)}, "at most 50 labels"),
+        ({"a" * 65: ""}, "1 to 64 letters"),
+        ({"": ""}, "1 to 64 letters"),
+        ({".a": ""}, "the first a letter or digit"),
+        ({"a b": ""}, "1 to 64 letters"),
+        ({"\u00e4": ""}, "1 to 64 letters"),
+        ({"a": "v" * 257}, "257 characters, the limit is 256"),
+    ],
+)
+async def test_labels_are_few_and_short(labels: dict[str, str], why: str | None) -> None:
+    async with Models().engine() as engine:
+        chat = (await engine.create_chat("helper")).chat
+        if why is None:
+            await engine.set_labels(chat, labels)
+            assert (await engine.state(chat)).control.labels == labels
+        else:
+            with pytest.raises(InvalidValue, match=why):
+                await engine.set_labels(chat, labels)
 
 
 @pytest.mark.parametrize(("title", "why"), [(" ", "blank"), ("", "blank"), ("t" * 201, "the limit is 200")])
