@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from chatstate import commands as c
 from chatstate.classify import ARCHIVED, classify
+from chatstate.errors import Refusal
 from events.content import Content
 from events.control import Control
 from events.ids import ChatId, MessageId
@@ -159,6 +160,9 @@ class SideJobs:
                     continue
                 try:
                     await job(chat, wanted)
+                except Refusal as refusal:
+                    # Deleted, or put away meanwhile.
+                    _log.debug("side_work_refused", chat=chat, code=refusal.code)
                 except Exception as error:  # noqa: BLE001 - best effort: no turn waits for it, and none is its cause
                     _log.warning("side_work_failed", chat=chat, exc_info=error)
         # At once, not when the task is done: what begins in between would be left lying.

@@ -309,6 +309,25 @@ async def test_a_label_of_a_turn_that_is_not_the_latest_any_more_is_not_written(
         assert len(await side_calls(engine, chat)) == 2
 
 
+@pytest.mark.parametrize("gone", ["archive", "delete"])
+async def test_a_chat_that_is_gone_when_its_title_comes_takes_none(gone: str, caplog: pytest.LogCaptureFixture) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    models = Models(titles=[turn(Wait(go_on, reached=asked.set), "Too late")])
+    async with models.engine(Titles(labels=False)) as engine:
+        worker = engine.worker
+        assert worker is not None
+        chat = (await engine.create_chat("helper", "Hi")).chat
+        await asked.wait()
+        await getattr(engine, gone)(chat)
+        before = await engine.store.load_header(ChatId(chat))
+        (work,) = worker._aside._tasks.values()
+        go_on.set()
+        await work
+        after = await engine.store.load_header(ChatId(chat))
+        assert (before and before.header.version) == (after and after.header.version)
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
 async def test_work_that_is_under_way_when_the_engine_stops_is_dropped() -> None:
     asked = asyncio.Event()
     models = Models(titles=[turn(Wait(asyncio.Event(), reached=asked.set), "Never")])
