@@ -13,7 +13,6 @@ from typing import Final
 from msgspec import Struct
 
 from chatstate import commands as c
-from chatstate.classify import ARCHIVED, classify
 from events.content import Content
 from events.control import Control
 from events.ids import ChatId, MessageId
@@ -34,6 +33,7 @@ from generation.naming import (
     to_name,
     turns_of,
 )
+from generation.plans import may_write_beside
 from generation.runtime import Runtime
 from generation.side_calls import DEADLINE, LABEL_TOKENS, TITLE_TOKENS, Question, SideAnswer, ask
 from generation.titles import Turn, fallback_label, fallback_title, label_of, title_of
@@ -59,11 +59,6 @@ def candidates(agent: Agent, control: Control) -> tuple[ModelConfig, ...]:
     return (agent.titles or Titles()).candidates(own, agent.configured)
 
 
-def may_record(run: PlanRun) -> bool:
-    """Whether a chat takes what side calls come to: it is this store's, not put away, and all that run it know them."""
-    return not run.foreign and run.level >= GENERATION and classify(run.state.control) not in ARCHIVED
-
-
 async def record(
     runtime: Runtime,
     chat: ChatId,
@@ -79,7 +74,7 @@ async def record(
     """
 
     def plan(run: PlanRun) -> None:
-        if not may_record(run):
+        if not may_write_beside(run):
             return
         for step in spent:
             run.do(c.RecordSideCall(kind=kind, report=AttemptReport(step=step)))
