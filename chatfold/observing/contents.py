@@ -41,7 +41,8 @@ def tool_definitions(request: ModelRequest) -> str:
         {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}
         for tool in request.tools
     ]
-    return _text([*functions, *({"type": tool.name, "name": tool.name} for tool in request.native)])
+    native: list[Json] = [{"type": tool.name, "name": tool.name} for tool in request.native]
+    return _text(functions + native)
 
 
 def output_messages(parts: Iterable[Part], reason: FinishReason) -> str:
