@@ -17,7 +17,8 @@ from events.content import Content
 from events.messages import Message
 from events.parts import ContextFault, ContextFilePart, ContextProblemPart, SkillPart
 from events.state import ChatState
-from generation.drift import look_for_drift, may_be_marked
+from generation.drift import look_for_drift
+from generation.plans import may_write_beside
 from store.append import PlanRun
 
 ResourceStatus: TypeAlias = Literal["ok"] | ContextFault
@@ -101,7 +102,7 @@ class ChatContexts(ChatKeeping):
                 if agent is not None and agent.context is None:
                     reason = f"agent {control.agent} has no context source"
                     raise TransitionNotAllowed("mark_context", classify(control), reason)
-                if not run.foreign and not may_be_marked(run):
+                if not run.foreign and not may_write_beside(run):
                     reason = "a worker of an older release may run this chat"
                     raise TransitionNotAllowed("mark_context", classify(control), reason)
             return (c.MarkContext(mark="refresh"),)

@@ -9,12 +9,11 @@ import asyncio
 from typing import Final
 
 from chatstate import commands as c
-from chatstate.classify import ARCHIVED, classify
 from events.control import Control
 from events.ids import ChatId
-from events.levels import GENERATION
 from events.records import ContextMarking
 from generation.context import WatchedSource
+from generation.plans import may_write_beside
 from generation.runtime import Runtime
 from store.append import CommandIdentity, PlanRun
 from store.log import get_logger
@@ -67,15 +66,10 @@ async def look_for_drift(runtime: Runtime, chat: ChatId, control: Control, ident
 
     def plan(run: PlanRun) -> None:
         mark = mark_for(run.state.control, source.name, revision)
-        if mark is not None and may_be_marked(run):
+        if mark is not None and may_write_beside(run):
             run.do(c.MarkContext(mark=mark, revision=revision))
 
     return (await runtime.journal.execute(chat, plan, identity)).chat.state.control
-
-
-def may_be_marked(run: PlanRun) -> bool:
-    """Whether a chat takes marks: it is this store's, not put away, and all that may run it know them."""
-    return not run.foreign and run.level >= GENERATION and classify(run.state.control) not in ARCHIVED
 
 
 class DriftWatch:

@@ -11,9 +11,11 @@ from typing import Final
 from events.content import Content
 from events.draft import after_boundary
 from events.ids import MessageId
-from events.messages import Message, Usage
+from events.messages import Message, Step
 from events.parts import FilePart, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.transcript import Messages
+from generation.budget import MIN_BUDGET
+from generation.providers.files import is_text
 
 BYTES_PER_TOKEN: Final = 3
 """Bytes of text that count as one token."""
@@ -37,20 +39,30 @@ def _part_size(part: object) -> int:
         case ReasoningPart() | SourcePart():
             return 0
         case FilePart(media_type=kind, data=data):
-            return data.size * 3 // 4 if kind.startswith("text/") else FILE_BYTES
+            return data.size * 3 // 4 if is_text(kind) else FILE_BYTES
         case TextPart(text=text):
             return text.size
         case ToolCallPart(name=name, arguments=arguments):
             return len(name) + arguments.size
-        case ToolResultPart(output=output, media=media):
-            return (output.size if output is not None else 0) + sum(map(_part_size, media))
+        case ToolResultPart(output=output, media=media, context=context, rewritten=rewritten):
+            said = sum(content.size for content in (output, context) if content is not None)
+            # Of other arguments the model is shown no more than this.
+            changed = min(rewritten.size, MIN_BUDGET) if rewritten is not None else 0
+            return said + changed + sum(map(_part_size, media))
         case _:
             contents = (getattr(part, name, None) for name in ("name", "path", "text"))
             return sum(content.size for content in contents if isinstance(content, Content))
 
 
-def total(usage: Usage) -> int:
-    """Return the tokens that a prompt and its answer took together."""
+def _taken(step: Step) -> int:
+    """Return the tokens that an answer and its prompt took together; 0 where no service measured them.
+
+    Of an answer of several requests the usage is that of all of them, and each prompt but the first holds the answer so
+    far: the newest prompt counts. What it holds of the answer counts twice, so the estimate is rather too large.
+    """
+    usage = step.usage
+    if step.context_tokens is not None:
+        return step.context_tokens + usage.output
     return usage.input + usage.cache_read + usage.cache_write + usage.output
 
 
@@ -62,7 +74,7 @@ def since_answer(messages: Messages) -> tuple[int, list[Message]]:
     later: list[Message] = []
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at].message
-        if message.step is not None and message.role == "assistant" and (taken := total(message.step.usage)):
+        if message.step is not None and message.role == "assistant" and (taken := _taken(message.step)):
             return taken, later[::-1]
         if message.visibility != "user" and message.role != "system":
             later.append(message)

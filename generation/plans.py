@@ -15,12 +15,13 @@ from typing import Final, Protocol, TypeAlias, assert_never
 from msgspec import Struct
 
 from chatstate import commands as c
-from chatstate.classify import classify
+from chatstate.classify import ARCHIVED, classify
 from chatstate.errors import TransitionNotAllowed
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.content import Content
 from events.control import Control
 from events.ids import WorkerId
+from events.levels import GENERATION
 from events.records import Actor, ErrorInfo, Policy, ReleaseReason
 from generation.budget import result_budget
 from generation.decide import decide_generation_action
@@ -295,3 +296,11 @@ def _fence(control: Control) -> c.Fence:
         history_version=control.history_version,
         attempt=control.running.attempt if control.running is not None else None,
     )
+
+
+def may_write_beside(run: PlanRun) -> bool:
+    """Whether a chat takes what is found out beside its turns: marks of its context, titles, labels, and their costs.
+
+    It is this store's, not put away, and all that may run it know such events.
+    """
+    return not run.foreign and run.level >= GENERATION and classify(run.state.control) not in ARCHIVED

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from generation.error_texts import given_up
 from generation.errors import ClassifiedError, ProviderError
 from generation.providers.sdk_errors import classified
 from generation.retry import SECOND_US, effective_delay_us
@@ -66,8 +67,7 @@ async def retry_call(
         if not error.retryable:
             raise failure
         if attempt >= MAX_ATTEMPTS:
-            told_so = f"{error.message} Given up after {attempt} attempts."
-            raise ProviderError(replace(error, message=told_so)) from failure
+            raise ProviderError(replace(error, message=given_up(error.message, attempt))) from failure
         delay = effective_delay_us(attempt - 1, error.retry_after_us, unit_us)
         if told is not None:
             told(Again(attempt, failure, error, delay))

@@ -13,7 +13,6 @@ from typing import Final
 from msgspec import Struct
 
 from chatstate import commands as c
-from chatstate.classify import ARCHIVED, classify
 from chatstate.errors import Refusal
 from events.content import Content
 from events.control import Control
@@ -36,6 +35,7 @@ from generation.naming import (
     to_name,
     turns_of,
 )
+from generation.plans import may_write_beside
 from generation.runtime import Runtime
 from generation.side_calls import DEADLINE, LABEL_TOKENS, TITLE_TOKENS, Question, SideAnswer, ask
 from generation.titles import Turn, fallback_label, fallback_title, label_of, title_of
@@ -61,11 +61,6 @@ def candidates(agent: Agent, control: Control) -> tuple[ModelConfig, ...]:
     return (agent.titles or Titles()).candidates(own, agent.configured)
 
 
-def may_record(run: PlanRun) -> bool:
-    """Whether a chat takes what side calls come to: it is this store's, not put away, and all that run it know them."""
-    return not run.foreign and run.level >= GENERATION and classify(run.state.control) not in ARCHIVED
-
-
 async def record(
     runtime: Runtime,
     chat: ChatId,
@@ -81,7 +76,7 @@ async def record(
     """
 
     def plan(run: PlanRun) -> None:
-        if not may_record(run):
+        if not may_write_beside(run):
             return
         for step in spent:
             run.do(c.RecordSideCall(kind=kind, report=AttemptReport(step=step)))

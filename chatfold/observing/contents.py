@@ -36,13 +36,13 @@ def system_instructions(request: ModelRequest) -> str:
 
 
 def tool_definitions(request: ModelRequest) -> str:
-    """Return the tools that a request declares."""
-    return _text(
-        [
-            {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}
-            for tool in request.tools
-        ]
-    )
+    """Return the tools that a request declares, then those that the service runs."""
+    functions: list[Json] = [
+        {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}
+        for tool in request.tools
+    ]
+    native: list[Json] = [{"type": tool.name, "name": tool.name} for tool in request.native]
+    return _text(functions + native)
 
 
 def output_messages(parts: Iterable[Part], reason: FinishReason) -> str:
@@ -64,8 +64,9 @@ def _given(part: PromptPart) -> list[Json]:
             return [{"type": "reasoning", "content": text}]
         case PromptCall(id=identity, name=name, arguments=arguments):
             return [{"type": "tool_call", "id": identity, "name": name, "arguments": arguments}]
-        case PromptResult(id=identity, text=text):
-            return [{"type": "tool_call_response", "id": identity, "response": text}]
+        case PromptResult(id=identity, text=text, media=media):
+            files = [_blob(file.media_type, file.data) for file in media]
+            return [{"type": "tool_call_response", "id": identity, "response": text}, *files]
         case PromptFile(media_type=media_type, data=data):
             return [_blob(media_type, data)]
 

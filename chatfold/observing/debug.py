@@ -227,18 +227,6 @@ def _shown(exchange: Exchange) -> DebugExchange:
 
 
 def _plain(request: ModelRequest) -> Json:
-    value: Json = msgspec.json.decode(
-        msgspec.json.encode(
-            {
-                "model": request.model,
-                "system": request.system,
-                "messages": list(request.messages),
-                "tools": request.tools,
-                "max_output": request.max_output,
-                "effort": request.effort,
-                "tool_choice_none": request.tool_choice_none,
-                "options": request.options,
-            }
-        )
-    )
+    given = {name: getattr(request, name) for name in ModelRequest.__struct_fields__}
+    value: Json = msgspec.json.decode(msgspec.json.encode({**given, "messages": list(request.messages)}))
     return value

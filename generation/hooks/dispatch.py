@@ -24,6 +24,7 @@ from generation.hooks.contract import (
     check_answer,
     hook_id,
 )
+from generation.tools.contract import is_duration
 from store.failpoints import reach
 
 
@@ -71,6 +72,17 @@ def checked_events(name: str, events: Iterable[str]) -> tuple[HookEvent, ...]:
     return cast("tuple[HookEvent, ...]", given)
 
 
+def checked_timeout(name: str, seconds: float) -> float:
+    """Return the seconds that a hook is declared to have.
+
+    Raises:
+        AgentDeclarationError: They are no number of seconds that ends.
+    """
+    if not is_duration(seconds):
+        raise AgentDeclarationError(f"hook {name!r}", f"timeout must be positive seconds, not {seconds!r}")
+    return seconds
+
+
 class PythonHook:
     """A function as a hook.
 
@@ -81,7 +93,7 @@ class PythonHook:
         timeout: Seconds that it has. A thread that takes longer cannot be ended, but is not waited for.
 
     Raises:
-        AgentDeclarationError: An event is not known, or there is none.
+        AgentDeclarationError: An event is not known, or there is none; the timeout is no positive number.
     """
 
     def __init__(
@@ -93,7 +105,7 @@ class PythonHook:
     ) -> None:
         self.name: Final = getattr(function, "__name__", type(function).__name__)
         self.events: Final = checked_events(self.name, events)
-        self.timeout: Final = timeout
+        self.timeout: Final = checked_timeout(self.name, timeout)
         self._function: Final = function
 
     async def ask(self, call: HookCall) -> object:

@@ -12,7 +12,7 @@ from events.errors import InvalidValue
 from events.values import parse_json_strict
 from generation.errors import AgentDeclarationError, HookFailed, MissingExtra
 from generation.hooks.contract import HookAnswer, HookCall, HookEvent, read_answer
-from generation.hooks.dispatch import checked_events
+from generation.hooks.dispatch import checked_events, checked_timeout
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,7 +34,8 @@ class HttpHook:
         headers: Sent with each call, for example an authorization.
 
     Raises:
-        AgentDeclarationError: An event is not known, or there is none; the URL is none.
+        AgentDeclarationError: An event is not known, or there is none; the URL is none, or the timeout no positive
+            number.
         MissingExtra: The client library is not installed.
     """
 
@@ -50,12 +51,15 @@ class HttpHook:
             import httpx2
         except ImportError as error:
             raise MissingExtra("hooks", "hooks") from error
-        parsed = httpx2.URL(url)
+        try:
+            parsed = httpx2.URL(url)
+        except (httpx2.InvalidURL, TypeError) as error:
+            raise AgentDeclarationError("hook", f"its url is none: {error}") from None
         if parsed.scheme not in {"http", "https"} or not parsed.host:
             raise AgentDeclarationError("hook", "its url must begin with http:// or https:// and name a host")
         self.name: Final = f"{parsed.scheme}://{parsed.host}{parsed.path}"
         self.events: Final = checked_events(self.name, events)
-        self.timeout: Final = timeout
+        self.timeout: Final = checked_timeout(self.name, timeout)
         self._url: Final = parsed
         self._headers: Final = {"content-type": "application/json", **(headers or {})}
         self._httpx: Final = httpx2

@@ -8,7 +8,8 @@ from events.content import Absent, Content
 from events.ids import CallKey, MessageId
 from events.messages import Message, Step, Usage
 from events.parts import FilePart, FileReferencePart, Part, TextPart, ToolResultPart
-from generation.estimate import FILE_BYTES, since_answer, size_of, tokens_of, total, uncompacted_tokens
+from generation.budget import MIN_BUDGET
+from generation.estimate import FILE_BYTES, since_answer, size_of, tokens_of, uncompacted_tokens
 from tests.generation.kit import assistant, call, result, state_of, text, thought, tool, user
 
 IMAGE = FilePart(media_type="image/png", data=Content("A" * 4000))
@@ -31,18 +32,18 @@ def test_three_bytes_are_a_token_and_the_rest_is_one_more(size: int, tokens: int
         (result("1.0#0", {"a": 1}), 7),
         (ToolResultPart(call=CallKey("1.0#0"), is_error=True), 0),
         (ToolResultPart(call=CallKey("1.0#0"), output=Content("seen"), media=(IMAGE,)), 4 + FILE_BYTES),
+        (ToolResultPart(call=CallKey("1.0#0"), output=Content("seen"), context=Content("a hint")), 4 + 6),
+        (ToolResultPart(call=CallKey("1.0#0"), output=Content("seen"), rewritten=Content('{"a":1}')), 4 + 7),
+        (ToolResultPart(call=CallKey("1.0#0"), rewritten=Content("x" * (1 << 20))), MIN_BUDGET),
         (IMAGE, FILE_BYTES),
         (FilePart(media_type="text/plain", data=Content("QUJD" * 100)), 300),
+        (FilePart(media_type="application/json", data=Content("QUJD" * 100)), 300),
         (QUOTE, 14),
         (TextPart(text=Content(Absent.ERASED, 90)), 90),
     ],
 )
 def test_what_a_part_takes(part: Part, size: int) -> None:
     assert size_of([user(part)]) == size
-
-
-def test_the_total_of_a_call_is_all_that_it_took() -> None:
-    assert total(Usage(input=1, output=20, cache_read=300, cache_write=4000, reasoning=7)) == 4321
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,16 @@ def test_the_total_of_a_call_is_all_that_it_took() -> None:
 )
 def test_the_tokens_of_a_context_are_those_of_the_prompt_or_all_there_are(usage: Usage, tokens: int) -> None:
     assert usage.context == tokens
+
+
+USAGE = Usage(input=1, output=20, cache_read=300, cache_write=4000, reasoning=7)
+
+
+@pytest.mark.parametrize(("newest", "tokens"), [(None, 4321), (50, 70)])
+def test_of_an_answer_of_several_requests_the_newest_prompt_counts(newest: int | None, tokens: int) -> None:
+    step = Step(provider="anthropic", model="m", usage=USAGE, context_tokens=newest)
+    messages = state_of((user("hi"), assistant("said", step=step))).need_transcript("test").messages
+    assert since_answer(messages) == (tokens, [])
 
 
 def measured(context: int, output: int, *parts: str) -> Message:

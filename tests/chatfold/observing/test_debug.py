@@ -17,6 +17,7 @@ from chatfold.observing import DebugRecord, DebugRecordNotFound, DebugRecords, D
 from chatfold.observing.debug import MOST_WAITING
 from chatfold.testing.servers import Answer, AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer
 from chatfold.testing.servers import Fail as ServerFail
+from generation.prompt_types import ModelRequest
 from generation.providers.registry import ProviderSettings, make_provider
 from generation.providers.script import Wait, turn
 from generation.redaction import MARKER
@@ -116,6 +117,7 @@ async def test_a_provider_without_a_wire(sink: FolderSink) -> None:
     assert record.exchanges == []
     assert record.label == "scripted/any"
     assert "Hi there." in json.dumps(record.request)
+    assert record.request.keys() == set(ModelRequest.__struct_fields__)
     assert "Hello, ann." in json.dumps(record.answer)
 
 

@@ -192,7 +192,7 @@ async def test_new_work_takes_only_its_part_of_the_slots() -> None:
     assert sorted(under_way) == sorted(events)
 
 
-@pytest.mark.parametrize("url", ["ftp://x/", "hook", "http:///x"])
+@pytest.mark.parametrize("url", ["ftp://x/", "hook", "http:///x", "http://x/\0"])
 def test_an_url_is_checked(url: str) -> None:
     with pytest.raises(AgentDeclarationError, match="url"):
         HttpHook(url, ["stop"])
@@ -202,6 +202,19 @@ def test_an_url_is_checked(url: str) -> None:
 def test_events_are_checked(events: list[HookEvent]) -> None:
     with pytest.raises(AgentDeclarationError, match="event"):
         PythonHook(lambda _: None, events)
+
+
+MAKERS: dict[str, Callable[[Any], Hook]] = {
+    "function": lambda seconds: PythonHook(lambda _: None, ["stop"], timeout=seconds),
+    "service": lambda seconds: HttpHook("http://x", ["stop"], timeout=seconds),
+}
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), "5", None, True])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_time_of_a_hook_is_checked(kind: str, seconds: Any) -> None:
+    with pytest.raises(AgentDeclarationError, match="timeout must be positive seconds"):
+        MAKERS[kind](seconds)
 
 
 @pytest.mark.parametrize(("slots", "admission"), [(1, 1), (2, 0), (2, 2)])
