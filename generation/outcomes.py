@@ -11,6 +11,7 @@ from chatstate import commands as c
 from chatstate.cancellations import answers
 from events.content import Content
 from events.ids import MessageId, message_id
+from events.levels import GENERATION
 from events.messages import Message, Step
 from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
@@ -41,7 +42,9 @@ class Answered(Struct, frozen=True, kw_only=True):
         """Commit the step; an answer without parts ends the turn and leaves no empty message."""
         message = self._message(message_id(run.state.control.version + 1, 0))
         if message is not None:
-            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=self.more))
+            # A chat of an older level cannot keep what the hook said, nor that it said it: it would say it for ever.
+            more = self.more if run.level >= GENERATION else ()
+            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=more))
             _fail_after(run, self.error)
             return
         record = Decision(

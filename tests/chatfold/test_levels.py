@@ -17,6 +17,7 @@ from chatfold import (
     TransitionNotAllowed,
     tool,
 )
+from chatfold.hooks import HookAnswer, PythonHook
 from chatfold.repair import repair_chat
 from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from chatfold.verification import verify_chat
@@ -105,6 +106,22 @@ async def test_a_chat_that_older_releases_may_run_takes_no_marks_and_lists_no_sk
         await engine.send_message(chat, "Again")
         await engine.settled(chat)
         assert (await level(store, chat), await needed(engine, chat)) == (RECONCILE, FIRST)
+
+
+async def test_a_chat_that_older_releases_may_run_is_not_let_go_on_by_hooks(store: Store) -> None:
+    """It could not keep that they did: each answer would be followed by another."""
+    hook = PythonHook(lambda call: HookAnswer(context=f"At {call.event}."), ["stop"])
+    model = ScriptedProvider(["One.", "Two.", "Three."])
+    agent = Agent(name="c", model="scripted")
+    async with Engine(store, [agent], providers={"scripted": model}, hooks=[hook]) as engine:
+        set_level(store, RECONCILE)
+        await engine.create_chat("c", "Hi", chat_id="old")
+        assert (await engine.settled("old")).control.status == "waiting"
+        assert (len(model.requests), await needed(engine, "old")) == (1, FIRST)
+        set_level(store, GENERATION)
+        await engine.create_chat("c", "Hi", chat_id="new")
+        assert (await engine.settled("new")).control.status == "waiting"
+        assert len(model.requests) == 3, "there the turn goes on once"
 
 
 async def test_copies_have_the_level_of_what_they_hold(store: Store) -> None:
