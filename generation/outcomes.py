@@ -17,6 +17,7 @@ from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError
+from generation.older import result_at
 from generation.partials import Leftover
 from generation.retry import SECOND_US, retry_delay_us
 from store.append import PlanRun
@@ -138,7 +139,7 @@ class ToolsEnded(Struct, frozen=True, kw_only=True):
 
     def _record(self, run: PlanRun, fence: c.Fence) -> None:
         for result in self.results:
-            run.do(c.RecordToolResult(fence=fence, result=result))
+            run.do(c.RecordToolResult(fence=fence, result=result_at(result, run.level)))
 
 
 class ResultsCame(Struct, frozen=True, kw_only=True):
@@ -149,7 +150,7 @@ class ResultsCame(Struct, frozen=True, kw_only=True):
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Record them beside history."""
         for result in self.results:
-            run.do(c.RecordToolResult(fence=fence, result=result))
+            run.do(c.RecordToolResult(fence=fence, result=result_at(result, run.level)))
 
     keep = record
 
