@@ -40,6 +40,7 @@ from events.errors import InvalidValue
 from events.ids import ChatId
 from events.records import ApprovalAnswer, BudgetAnswer
 from generation.estimate import uncompacted_tokens
+from generation.older import submission_at
 from store.append import PlanRun
 
 BusyBehaviour: TypeAlias = Literal["queue", "interrupt"]
@@ -228,7 +229,8 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
             broken=broken,
             budget=checked_budget_answer(budget),
         )
-        return await self._command(chat, command, command_id)
+        given = (command.trigger, command)
+        return await self._commands(chat, lambda run: (submission_at(command, run.level),), command_id, given)
 
     async def edit_queued(
         self,

@@ -11,11 +11,13 @@ from chatstate import commands as c
 from chatstate.cancellations import answers
 from events.content import Content
 from events.ids import MessageId, message_id
+from events.levels import GENERATION
 from events.messages import Message, Step
 from events.parts import Part, ToolResultPart
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError
+from generation.older import result_at
 from generation.partials import Leftover
 from generation.retry import SECOND_US, retry_delay_us
 from store.append import PlanRun
@@ -41,7 +43,9 @@ class Answered(Struct, frozen=True, kw_only=True):
         """Commit the step; an answer without parts ends the turn and leaves no empty message."""
         message = self._message(message_id(run.state.control.version + 1, 0))
         if message is not None:
-            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=self.more))
+            # A chat of an older level cannot keep what the hook said, nor that it said it: it would say it for ever.
+            more = self.more if run.level >= GENERATION else ()
+            run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=more))
             _fail_after(run, self.error)
             return
         record = Decision(
@@ -135,7 +139,7 @@ class ToolsEnded(Struct, frozen=True, kw_only=True):
 
     def _record(self, run: PlanRun, fence: c.Fence) -> None:
         for result in self.results:
-            run.do(c.RecordToolResult(fence=fence, result=result))
+            run.do(c.RecordToolResult(fence=fence, result=result_at(result, run.level)))
 
 
 class ResultsCame(Struct, frozen=True, kw_only=True):
@@ -146,7 +150,7 @@ class ResultsCame(Struct, frozen=True, kw_only=True):
     def record(self, run: PlanRun, fence: c.Fence) -> None:
         """Record them beside history."""
         for result in self.results:
-            run.do(c.RecordToolResult(fence=fence, result=result))
+            run.do(c.RecordToolResult(fence=fence, result=result_at(result, run.level)))
 
     keep = record
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from events.content import Json
+from events.content import Json, size_of
 from events.errors import InvalidValue
 from events.values import check_value
 from generation.errors import HookFailed
@@ -38,6 +38,9 @@ MAY: Final[Mapping[HookEvent, frozenset[str]]] = MappingProxyType(
     }
 )
 """What an answer may say at each event; one that says nothing, and only observes, may come at all of them."""
+
+MOST: Final = 1 << 20
+"""Bytes that an answer may have: what it says must fit into the event that records it."""
 
 ADMISSION: Final[frozenset[HookEvent]] = frozenset({"session_start", "user_prompt_submit"})
 """The events that let new work in: they may take only a part of the slots."""
@@ -116,6 +119,8 @@ def _check(hook: str, event: HookEvent, name: str, value: object) -> None:
         check_value(value, f"$.{name}")
     except InvalidValue as error:
         raise HookFailed(hook, event, f"it cannot be stored: {error}") from None
+    if size_of(value) > MOST:  # type: ignore[arg-type]  # checked there
+        raise HookFailed(hook, event, f"{name} has more than {MOST} bytes")
 
 
 def read_answer(hook: str, event: HookEvent, value: Json) -> HookAnswer:

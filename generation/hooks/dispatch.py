@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final, Protocol, cast, runtime_checkable
 
@@ -181,7 +182,8 @@ class Hooks:
         for hook in self._hooks:
             if event not in hook.events:
                 continue
-            call = HookCall(id=hook_id(chat, event, place), event=event, chat=chat, facts=facts)
+            # A copy: what a hook changes in it is neither what the next one sees, nor what is compared or recorded.
+            call = HookCall(id=hook_id(chat, event, place), event=event, chat=chat, facts=deepcopy(dict(facts)))
             answer = await self._within(hook, call)
             if answer.deny is not None:
                 return Verdict(deny=answer.deny)

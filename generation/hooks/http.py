@@ -11,14 +11,11 @@ import msgspec
 from events.errors import InvalidValue
 from events.values import parse_json_strict
 from generation.errors import AgentDeclarationError, HookFailed, MissingExtra
-from generation.hooks.contract import HookAnswer, HookCall, HookEvent, read_answer
+from generation.hooks.contract import MOST, HookAnswer, HookCall, HookEvent, read_answer
 from generation.hooks.dispatch import checked_events, checked_timeout
 
 if TYPE_CHECKING:
     import httpx2
-
-MOST: Final = 1 << 20
-"""Bytes that an answer may have."""
 
 
 class HttpHook:

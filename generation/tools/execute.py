@@ -74,6 +74,7 @@ class RunningCall:
         self._abandoned = False
         self._question: Invocation | None = None
         self._function: Invocation | None = None
+        self._came: CallResult | None = None
         self._name = f"tool {call.name} {call.key}"
         self._task = asyncio.create_task(self._supervise(), name=self._name)
 
@@ -123,8 +124,8 @@ class RunningCall:
         """Wait for the result, at most ``grace`` seconds (None: as long as it takes); then the call is abandoned.
 
         Returns:
-            The result; None where there will be none: the call was cancelled or abandoned, and it is not known what it
-            did.
+            The result, also where hooks have not answered yet; None where there will be none: the call was cancelled or
+            abandoned, and it is not known what it did.
         """
         if not self.done:
             await asyncio.wait({self._task}, timeout=grace)
@@ -137,7 +138,7 @@ class RunningCall:
     def result(self) -> CallResult | None:
         """Return what ``wait`` returns, of a call that was waited for or is done; None of one that still runs."""
         if not self.done or self._task.cancelled():
-            return None
+            return self._came  # what is only to be told of yet is known, and stands
         return self._task.result()
 
     def abandon(self) -> None:
@@ -147,7 +148,7 @@ class RunningCall:
         self._abandoned = True
         self._ending.ask()
         self._task.cancel()
-        if self._work is not None:
+        if self._work is not None and self._came is None:
             self._work.abandon()
 
     async def _supervise(self) -> CallResult | None:
@@ -186,7 +187,10 @@ class RunningCall:
             rewritten=self.call.rewritten,
             context=context,
         )
-        return result if self._env.hooks is None or unknown else await self._env.hooks.after(result)
+        if self._env.hooks is None or unknown:
+            return result
+        self._came = result
+        return await self._env.hooks.after(result)
 
     async def _ask(self) -> Outcome | None:
         """Ask the tool whether the call happened; what cannot be asked is not known."""

@@ -15,14 +15,18 @@ from chatfold import (
     ToolFile,
     ToolOutput,
     TransitionNotAllowed,
+    client_tool,
+    result,
     tool,
 )
+from chatfold.hooks import HookAnswer, PythonHook
 from chatfold.repair import repair_chat
 from chatfold.testing import ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from chatfold.verification import verify_chat
 from events.ids import ChatId
 from events.levels import FIRST, GENERATION, RECONCILE, SINCE, level_of_all
 from events.parts import ToolResultPart
+from generation.prompt_types import PromptResult
 from store import Store, open_store
 from store.migrate import migrate
 from store.schema import READER_LEVEL, level_of_new_chat
@@ -105,6 +109,51 @@ async def test_a_chat_that_older_releases_may_run_takes_no_marks_and_lists_no_sk
         await engine.send_message(chat, "Again")
         await engine.settled(chat)
         assert (await level(store, chat), await needed(engine, chat)) == (RECONCILE, FIRST)
+
+
+async def test_a_chat_that_older_releases_may_run_is_not_let_go_on_by_hooks(store: Store) -> None:
+    """It could not keep that they did: each answer would be followed by another."""
+    hook = PythonHook(lambda call: HookAnswer(context=f"At {call.event}."), ["stop"])
+    model = ScriptedProvider(["One.", "Two.", "Three."])
+    agent = Agent(name="c", model="scripted")
+    async with Engine(store, [agent], providers={"scripted": model}, hooks=[hook]) as engine:
+        set_level(store, RECONCILE)
+        await engine.create_chat("c", "Hi", chat_id="old")
+        assert (await engine.settled("old")).control.status == "waiting"
+        assert (len(model.requests), await needed(engine, "old")) == (1, FIRST)
+        set_level(store, GENERATION)
+        await engine.create_chat("c", "Hi", chat_id="new")
+        assert (await engine.settled("new")).control.status == "waiting"
+        assert len(model.requests) == 3, "there the turn goes on once"
+
+
+async def test_results_say_in_words_what_older_releases_cannot_keep(store: Store) -> None:
+    @tool
+    def shoot() -> ToolOutput:
+        """Take a picture."""
+        files = [ToolFile(b"picture", "image/png"), ToolFile(b"a note", "text/plain")]
+        return ToolOutput("", media=files, attachments=files)
+
+    pick = client_tool("pick", "Pick.", {"type": "object", "properties": {}})
+    call = turn(UseTool("shoot", {}), UseTool("pick", {}))
+    hook = PythonHook(lambda _: HookAnswer(context="It was night."), ["post_tool_use"])
+    model = ScriptedProvider([call, "Fine."])
+    agent = Agent(name="d", model="scripted", tools=[shoot, pick])
+    async with Engine(store, [agent], providers={"scripted": model}, hooks=[hook]) as engine:
+        set_level(store, RECONCILE)
+        chat = (await engine.create_chat("d", "Hi")).chat
+        action = (await engine.settled(chat)).control.action
+        assert action is not None
+        given = result(action.client_calls[0], "Here.", media=[ToolFile(b"page", "application/pdf")])
+        await engine.submit_tool_results(chat, action.id, [given])
+        await engine.settled(chat)
+        shot, picked = [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, PromptResult)]
+        assert "a note" in shot
+        assert "image/png" in shot
+        assert "It was night." in shot
+        assert "Attachments" in shot
+        assert picked.startswith("Here.\n\n[A file of type application/pdf")
+        assert await needed(engine, chat) == FIRST
 
 
 async def test_copies_have_the_level_of_what_they_hold(store: Store) -> None:

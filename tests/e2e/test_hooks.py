@@ -14,11 +14,14 @@ import pytest
 
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
 from chatfold.receipts import Receipt
+from chatfold.settings import Settings
 from chatfold.testing.servers import Answer, ToolCall
+from events.ids import ChatId
 from events.parts import HookContextPart
 from events.state import ChatState
 from events.vocabulary import StepCommitted, TurnFailed
 from generation.agents import Limits
+from store import open_store
 from store.loading import read_recorded
 from tests.e2e.checks import check
 from tests.e2e.kit import PATIENCE, Place, Scene, outputs, results, stage, texts
@@ -315,3 +318,23 @@ async def test_a_worker_that_dies_between_hook_and_append_leaves_a_second_call_w
             assert hooked(state) == [("stop", "Go on.")]
             assert [part.context is not None for part in results(state)] == [True]
             await check(scene, chat)
+
+
+@pytest.mark.parametrize("leave", ["interrupt", "shutdown"])
+async def test_a_result_that_a_hook_is_still_asked_about_is_kept_when_the_turn_is_cut(here: Place, leave: str) -> None:
+    asked = asyncio.Event()
+
+    async def hang(_: HookCall) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    hook = PythonHook(hang, ["post_tool_use"], timeout=PATIENCE)
+    async with stage(here, [CALL], tools=[add], hooks=[hook], settings=Settings(grace=0.2)) as scene:
+        chat = await scene.start("Add")
+        await asyncio.wait_for(asked.wait(), PATIENCE)
+        if leave == "interrupt":
+            await scene.engine.interrupt(chat)
+            assert outputs(await scene.settled(chat)) == [3]
+    async with open_store(here.url) as store:
+        log = await read_recorded(store, ChatId(chat))
+    assert [each.event.type for each in log].count("tool_result_recorded") == 1

@@ -12,9 +12,9 @@ import pytest
 
 from events.content import Json
 from generation.errors import AgentDeclarationError, HookFailed
-from generation.hooks.contract import HOOK_EVENTS, HookAnswer, HookCall, HookEvent
+from generation.hooks.contract import HOOK_EVENTS, MOST, HookAnswer, HookCall, HookEvent
 from generation.hooks.dispatch import Hook, Hooks, PythonHook, Verdict
-from generation.hooks.http import MOST, HttpHook
+from generation.hooks.http import HttpHook
 from tests.generation.hooks.service import hook_service
 
 OBJECT: Json = {"path": "/tmp"}
@@ -227,3 +227,29 @@ def test_what_is_no_hook_is_refused() -> None:
     nothing: Any = "hook"
     with pytest.raises(AgentDeclarationError, match="no hook"):
         Hooks([nothing])
+
+
+@pytest.mark.parametrize("event", HOOK_EVENTS)
+async def test_an_answer_that_no_event_could_hold_fails(event: HookEvent) -> None:
+    with pytest.raises(HookFailed, match="more than"):
+        await said(answering(HookAnswer(context="x" * (MOST + 1)), event), event)
+
+
+async def test_what_a_hook_does_to_its_facts_changes_nothing() -> None:
+    """Else arguments that it changed where they stand, and gave back, would be the same as those it was asked about."""
+
+    def change(call: HookCall) -> HookAnswer:
+        given: Any = call.facts["input"]
+        given["path"] = "/safe"
+        return HookAnswer(input=given)
+
+    seen: list[Json] = []
+
+    def watch(call: HookCall) -> None:
+        seen.append(call.facts["input"])
+        call.facts["input"]["path"] = "/watched"  # type: ignore[index, call-overload]
+
+    facts: dict[str, Json] = {"input": {"path": "/tmp"}}
+    hooks = Hooks([PythonHook(watch, ["pre_tool_use"]), PythonHook(change, ["pre_tool_use"])])
+    verdict = await hooks.ask("pre_tool_use", "c1", "1.0", facts, input_as="input")
+    assert (facts, seen[0], verdict.input) == ({"input": {"path": "/tmp"}}, {"path": "/watched"}, {"path": "/safe"})
