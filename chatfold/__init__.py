@@ -12,6 +12,8 @@ from chatfold._lazy import lazy_namespace
 if TYPE_CHECKING:
     from chatfold._layers import LayerImportError
     from chatfold.collector import tune_collector
+    from chatfold.contexts import ChatContext, ContextResource
+    from chatfold.costs import FamilyLedger
     from chatfold.engine import Engine
     from chatfold.inputs import result
     from chatfold.receipts import (
@@ -65,14 +67,18 @@ if TYPE_CHECKING:
         TranscriptMissing,
         UnknownEventType,
     )
+    from events.ledger import Ledger
     from events.logfile import LogFile
     from events.messages import Message
     from events.parts import (
         ContextFilePart,
+        ContextProblemPart,
         FilePart,
         FileReferencePart,
+        HookContextPart,
         Part,
         ReasoningPart,
+        SkillPart,
         SourcePart,
         TextPart,
         ToolCallPart,
@@ -101,6 +107,7 @@ if TYPE_CHECKING:
     from generation.context import (
         Context,
         ContextFile,
+        ContextProblem,
         ContextSkill,
         ContextSource,
         StaticContext,
@@ -124,6 +131,7 @@ if TYPE_CHECKING:
     from generation.parts import (
         LiveCall,
         LiveCallDelta,
+        LiveFile,
         LivePart,
         LiveReasoning,
         LiveResult,
@@ -172,6 +180,10 @@ __all__ = [
     "QueueEntry",
     "Receipt",
     "result",
+    "ChatContext",
+    "ContextResource",
+    "Ledger",
+    "FamilyLedger",
     # Agents and tools
     "Agent",
     "Limits",
@@ -190,6 +202,7 @@ __all__ = [
     "NOT_KNOWN",
     "Context",
     "ContextFile",
+    "ContextProblem",
     "ContextSkill",
     "ContextSource",
     "DirectoryContext",
@@ -204,6 +217,7 @@ __all__ = [
     "LiveCallDelta",
     "LiveCall",
     "LiveResult",
+    "LiveFile",
     "LiveSource",
     "LiveSummary",
     "LivePart",
@@ -223,6 +237,9 @@ __all__ = [
     "FileReferencePart",
     "SourcePart",
     "ContextFilePart",
+    "SkillPart",
+    "ContextProblemPart",
+    "HookContextPart",
     # Your own provider
     "Provider",
     "ClassifiedError",
@@ -303,6 +320,10 @@ _HOMES: Final = {
     "QueueEntry": "chatfold.receipts",
     "Receipt": "chatfold.receipts",
     "result": "chatfold.inputs",
+    "ChatContext": "chatfold.contexts",
+    "ContextResource": "chatfold.contexts",
+    "Ledger": "events.ledger",
+    "FamilyLedger": "chatfold.costs",
     "Agent": "generation.agents",
     "Limits": "generation.agents",
     "Budget": "events.records",
@@ -320,6 +341,7 @@ _HOMES: Final = {
     "NOT_KNOWN": "generation.tools.reconcile",
     "Context": "generation.context",
     "ContextFile": "generation.context",
+    "ContextProblem": "generation.context",
     "ContextSkill": "generation.context",
     "ContextSource": "generation.context",
     "DirectoryContext": "generation.context_directory",
@@ -333,6 +355,7 @@ _HOMES: Final = {
     "LiveCallDelta": "generation.parts",
     "LiveCall": "generation.parts",
     "LiveResult": "generation.parts",
+    "LiveFile": "generation.parts",
     "LiveSource": "generation.parts",
     "LiveSummary": "generation.parts",
     "LivePart": "generation.parts",
@@ -351,6 +374,9 @@ _HOMES: Final = {
     "FileReferencePart": "events.parts",
     "SourcePart": "events.parts",
     "ContextFilePart": "events.parts",
+    "SkillPart": "events.parts",
+    "ContextProblemPart": "events.parts",
+    "HookContextPart": "events.parts",
     "Provider": "generation.providers.contract",
     "ClassifiedError": "generation.errors",
     "ProviderError": "generation.errors",

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from events.control import Control
 from events.ids import ChatId, CommandId, WorkerId
@@ -30,6 +31,9 @@ from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
 from store.contract import WorkerNote
 from store.schema import READER_LEVEL
+
+MOST_KEPT: Final = 1024
+"""Policies, and declarations of agents under them, that are kept to be used again."""
 
 
 def boot_clock() -> float:
@@ -163,6 +167,7 @@ class Runtime:
         held = self._policies.get(key)
         revision = agent.context.revision if agent.context is not None else None
         if held is None or held.policy.context_revision != revision:
+            _make_room(self._policies)
             held = self._policies[key] = _held(agent, control, level)
         return held
 
@@ -182,6 +187,7 @@ class Runtime:
                 tools_digest=tools_digest(tools, agent.provider_tools),
                 tool_set=ToolSet(agent.tools, active),
             )
+            _make_room(self._declared)
             self._declared[agent.name, active] = known
         self._declared_last[agent.name] = (policy, known)
         return known
@@ -212,6 +218,12 @@ class Runtime:
         if actor is None or actor.id != self.worker:
             actor = self._actor = Actor(kind="worker", id=self.worker)
         return actor
+
+
+def _make_room(known: dict[Any, Any]) -> None:
+    """Forget what was made first where there is no room: chats choose models, efforts and tools as their users like."""
+    if len(known) >= MOST_KEPT:
+        del known[next(iter(known))]
 
 
 def _held(agent: Agent, control: Control, level: int) -> Held:
