@@ -2,7 +2,7 @@
 
 Erasing goes by message id. A message's content lies in the event that created it, and may lie elsewhere too: in an
 edit of it while it was queued, in the recorded result that it took into history, in arguments that an approval
-replaced, in copies that a compaction re-inserted.
+replaced, in copies that a compaction re-inserted. What a user asked of a summary belongs to the summary.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from events.messages import Message
 from events.paths import contents
 from events.upcasting import REGISTRY, Registry
 from events.vocabulary import (
+    CompactionCommitted,
+    CompactionRequested,
     Event,
     MessagesImported,
     QueuedMessageEdited,
@@ -60,12 +62,20 @@ def content_of_messages(
     wanted = frozenset(messages)
     found: dict[int, set[int]] = {}
     recorded: dict[CallKey, tuple[int, tuple[int, ...]]] = {}
+    hint: tuple[int, tuple[int, ...]] | None = None
     for stored in log:
         event, version = decode_places(stored, registry), stored.envelope.version
         if isinstance(event, ToolResultRecorded):
             recorded[event.result.call] = version, _places(event.result)
+        if isinstance(event, CompactionRequested):
+            hint = version, _places(event.hint)
         for at, places in _belonging(event, version, wanted, recorded):
             found.setdefault(at, set()).update(places)
+        if isinstance(event, CompactionCommitted):
+            # The summary comes first; what only users see of it, and messages that stand there again, come after it.
+            if hint is not None and any(message_id(version, index) in wanted for index in range(_BOUNDARY)):
+                found.setdefault(hint[0], set()).update(hint[1])
+            hint = None
     return {version: tuple(sorted(places)) for version, places in sorted(found.items()) if places}
 
 
@@ -95,6 +105,9 @@ def _belonging(
 
 
 _NONE: Final[tuple[int, ...]] = ()
+
+_BOUNDARY: Final = 3
+"""Messages of a boundary."""
 
 
 def _created(event: Event) -> list[Message | None]:

@@ -51,7 +51,8 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
         indexes.stop_after = False
         indexes.nudged = False
         return True
-    elif any(type(part) is HookContextPart and part.event == "stop" for part in body.parts):
+    elif body.origin is None and any(type(part) is HookContextPart and part.event == "stop" for part in body.parts):
+        # A copy says nothing of the current turn: a compaction may show again what let an earlier one go on.
         indexes.nudged = True
     return False
 

@@ -15,7 +15,7 @@ import pytest
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
 from chatfold.receipts import Receipt
 from chatfold.settings import Settings
-from chatfold.testing.servers import Answer, ToolCall
+from chatfold.testing.servers import Answer, Fail, Reply, ToolCall, Usage
 from events.ids import ChatId
 from events.parts import HookContextPart
 from events.state import ChatState
@@ -338,3 +338,22 @@ async def test_a_result_that_a_hook_is_still_asked_about_is_kept_when_the_turn_i
     async with open_store(here.url) as store:
         log = await read_recorded(store, ChatId(chat))
     assert [each.event.type for each in log].count("tool_result_recorded") == 1
+
+
+async def test_what_let_an_earlier_turn_go_on_does_not_count_in_the_next_one(here: Place) -> None:
+    """Also where a compaction shows it again: the first turn failed behind it, and nothing answered it."""
+    hook = Recording(HookAnswer(context="Test."), HookAnswer(context="Test again."))
+    model = here.model(context_limit=1_000, compaction_threshold=50)
+    script: list[Reply] = [
+        Answer("One.", usage=Usage(input=900)),
+        Fail(400),
+        Answer("Sum."),
+        Answer("Two."),
+        Answer("Three."),
+    ]
+    async with stage(here, script, hooks=[hook.at("stop")], model=model) as scene:
+        chat = await scene.start("Work")
+        await scene.settled(chat, "error")
+        await scene.engine.send_message(chat, "Go on")
+        assert texts(await scene.settled(chat))[-1] == "Three."
+    assert [call.facts["nudged"] for call in hook.calls] == [False, False, True]

@@ -18,6 +18,7 @@ from events.records import Answer, ApprovalAnswer
 from events.vocabulary import (
     ChatCreated,
     CompactionCommitted,
+    CompactionRequested,
     MessageSent,
     MessagesImported,
     QueuedMessageEdited,
@@ -109,3 +110,18 @@ def test_all_that_a_message_said_is_found_and_nothing_else(message: str, letter:
 
 def test_ids_that_do_not_exist_find_nothing() -> None:
     assert content_of_messages(LOG, [MessageId("2.7"), MessageId("99.0")]) == {}
+
+
+@pytest.mark.parametrize(("message", "versions"), [("3.0", [2, 3]), ("3.2", [2, 3]), ("1.0", [1, 3]), ("4.0", [4])])
+def test_what_was_asked_of_a_summary_goes_with_the_summary(message: str, versions: list[int]) -> None:
+    again = msgspec.structs.replace(text("Who am I?"), origin=MessageId("1.0"))
+    boundary = (text("Ada."), text("Ada."), text("Ada."))
+    log = log_of(
+        [
+            MessageSent(added=(text("Who am I?"),)),
+            CompactionRequested(hint=Content("Keep that she is Ada.")),
+            CompactionCommitted(attempt=1, manual=True, added=(*boundary, again)),
+            CompactionCommitted(attempt=2, manual=False, added=boundary),
+        ]
+    ).events
+    assert list(content_of_messages(log, [MessageId(message)])) == versions
