@@ -42,7 +42,7 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
         epoch: Of the holder.
         kind: What it does.
         policy: What it runs under.
-        began_at: When the worker set to it.
+        began_at: When the worker set to it; 0 where nobody observes.
     """
 
     chat: ChatId

@@ -125,18 +125,21 @@ class ChatRunner:
 
     async def run(self) -> LoadedChat | None:
         """Run the chat; returns it as it was let go, or None where another worker has it."""
-        wanted_at = self._runtime.now()
+        observed = self._runtime.observed
+        wanted_at = self._runtime.now() if observed else 0
         if self._loaded is None and not await self._acquire():
             return None
         await self._load_transcript()
         self._find_prompt()
         if self._loaded is not None:
             self._runtime.began(self.chat, self._loaded.state.control)
-            self._runtime.observer.held(self._loaded, wanted_at=wanted_at, at=self._runtime.now())
+            if observed:
+                self._runtime.observer.held(self._loaded, wanted_at=wanted_at, at=self._runtime.now())
         try:
             return await self._go_on()
         finally:
-            self._runtime.observer.let_go(self.chat, lost=self._lost, at=self._runtime.now())
+            if observed:
+                self._runtime.observer.let_go(self.chat, lost=self._lost, at=self._runtime.now())
 
     async def _go_on(self) -> LoadedChat | None:
         """Do one effect after the other while the chat is this runner's."""
@@ -275,7 +278,7 @@ class ChatRunner:
                 epoch=control.epoch,
                 kind=running.kind,
                 policy=policy,
-                began_at=self._runtime.now(),
+                began_at=self._runtime.now() if self._runtime.observed else 0,
             ),
         )
 

@@ -161,7 +161,8 @@ class Hooks:
 
     def at(self, *events: HookEvent) -> bool:
         """Whether any hook is asked at one of some events."""
-        return any(event in hook.events for hook in self._hooks for event in events)
+        # Each effect asks this, and most processes have no hooks.
+        return bool(self._hooks) and any(event in hook.events for hook in self._hooks for event in events)
 
     async def ask(
         self, event: HookEvent, chat: str, place: str, facts: Mapping[str, Json], *, input_as: str | None = None
