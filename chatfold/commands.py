@@ -91,7 +91,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
             UnknownAgent: This engine has agents, and none of this name.
             UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
             TransitionNotAllowed: A chat of this id exists.
-            InvalidValue: A text cannot be stored exactly; an id is not one; says where.
+            InvalidValue: A text cannot be stored exactly; an id is not one; there is no such parent; says where.
         """
         owner, named = checked_person(owner, "$.owner"), checked_command_id(command_id)
         messages = [message_of(system, role="system")] if system is not None else []
@@ -108,7 +108,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
             labels=checked_labels({} if labels is None else labels),
             model=self._check_model(model),
             effort=checked_effort(effort),
-            parent=None if parent is None else ChatId(checked_id(parent, "$.parent")),
+            parent=None if parent is None else await self._existing(parent),
         )
         # The release is not the caller's, and what hooks say is not: one that asks again asks for the same.
         given = (command.trigger, replace(command, release=""))
@@ -117,6 +117,12 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         place = 1 if system is not None else 0
         asked = replace(command, messages=(*said[:place], *started, *said[place:]))
         return await self._commands(chat_id, lambda _: (asked,), command_id, given, who=owner or None)
+
+    async def _existing(self, parent: str) -> ChatId:
+        known = ChatId(checked_id(parent, "$.parent"))
+        if await self.runtime.journal.store.load_header(known) is None:
+            raise InvalidValue("$.parent", f"there is no chat {parent}")
+        return known
 
     async def send_message(
         self,

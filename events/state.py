@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from events.control import Control
 from events.errors import TranscriptMissing
+from events.ids import CallKey, message_of
+from events.parts import ToolCallPart
 from events.transcript import Messages, Transcript, empty_transcript
 
 
@@ -26,6 +28,25 @@ class ChatState(Struct, frozen=True, kw_only=True, gc=False):
             TranscriptMissing: This state holds control alone.
         """
         return self.need_transcript("read the messages").messages
+
+    def find_call(self, call: CallKey) -> ToolCallPart | None:
+        """Return the call that an open action names: what the client is asked to run or to approve.
+
+        Args:
+            call: The key of a call, as in ``action.items``: the id of its message, and its place there.
+
+        Returns:
+            None where history has no such call.
+
+        Raises:
+            TranscriptMissing: This state holds control alone.
+        """
+        messages = self.messages
+        found = messages.find(message_of(call))
+        parts = () if found is None else messages[found].message.parts
+        place = call.rpartition(".")[2]
+        part = parts[int(place)] if place.isdecimal() and int(place) < len(parts) else None
+        return part if isinstance(part, ToolCallPart) else None
 
     def need_transcript(self, what: str) -> Transcript:
         """Return the transcript.

@@ -256,6 +256,10 @@ def _check_kinds(agent: Agent, what: str) -> None:
     if not isinstance(titles, Titles | None):
         kind = type(titles).__name__
         raise AgentDeclarationError(what, f"titles must be Titles() or None, not {kind}")
+    context = cast(object, agent.context)
+    if context is not None and not all(hasattr(context, name) for name in ("name", "revision", "collect")):
+        why = f"context takes a context source such as DirectoryContext(...), not {type(context).__name__}"
+        raise AgentDeclarationError(what, why)
     if not isinstance(limits, Limits):
         raise AgentDeclarationError(what, f"limits must be Limits(...), not {type(limits).__name__}")
 

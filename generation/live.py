@@ -31,10 +31,17 @@ def live_files(files: Iterable[FilePart]) -> tuple[LiveFile, ...]:
     """Return what to show of files that go with a result: not their bytes."""
     return tuple(
         LiveFile(
-            media_type=file.media_type, size=file.data.size, name=file.name.text if file.name is not None else None
+            media_type=file.media_type,
+            size=_decoded(file.data.size),
+            name=file.name.text if file.name is not None else None,
         )
         for file in files
     )
+
+
+def _decoded(size: int) -> int:
+    """Return about how many bytes so many characters of base64 stand for: padding counts."""
+    return size * 3 // 4
 
 
 def live_parts(part: StreamPart) -> tuple[LivePart, ...]:

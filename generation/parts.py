@@ -78,7 +78,7 @@ class LiveCall(_LivePart, frozen=True, kw_only=True, tag="call"):
 
 
 class LiveFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What is told of a file before its bytes are committed. ``size``: bytes of its base64 text."""
+    """What is told of a file before its bytes are committed. ``size``: its bytes, up to 2 too many."""
 
     media_type: str
     size: int

@@ -16,6 +16,7 @@ import pytest
 from chatfold import Agent, ChatNotFound, Engine, ModelConfig, Prices, Settings, tool
 from chatfold.testing import Fail, ModelRequest, ScriptedProvider, Turn, UseTool, turn
 from events.codec import decode
+from events.errors import InvalidValue
 from events.ledger import ledger_of
 from events.messages import Usage
 from events.reducer import fold
@@ -158,3 +159,10 @@ async def test_a_family_costs_what_its_chats_cost(kind: str, tmp_path: Path, req
 def test_every_event_that_tells_of_model_calls_is_counted() -> None:
     telling = {"report", "cut"}
     assert {name for cls in EVENT_TYPES.values() for name in cls.__struct_fields__ if name in telling} == telling
+
+
+async def test_a_parent_must_be_there() -> None:
+    async with engine_of(spoken(1)) as engine:
+        with pytest.raises(InvalidValue) as caught:
+            await engine.create_chat("a", "Hello", parent="nope")
+    assert (caught.value.path, "there is no chat nope" in str(caught.value)) == ("$.parent", True)

@@ -295,3 +295,9 @@ def test_cost_is_the_exact_sum_rounded_up(inputs: int, outputs: int, price_in: D
     exact = inputs * int(price_in * 10**6) + outputs * int(price_out * 10**6)
     assert cost is not None
     assert 0 <= cost * 10**6 - exact < 10**6
+
+
+@pytest.mark.parametrize("context", ["/tmp", 5, object()])
+def test_a_context_that_is_no_source_is_refused_where_it_is_declared(context: Any) -> None:
+    with pytest.raises(AgentDeclarationError, match="context takes a context source"):
+        Agent(name="a", model="scripted/m", context=context)
