@@ -145,12 +145,14 @@ def checked_budget_answer(given: BudgetAnswer | None) -> BudgetAnswer | None:
     """Return the answer to a budget question.
 
     Raises:
-        InvalidValue: It is none, or a number in it is negative.
+        InvalidValue: It is none, says two things at once, or a number in it is negative.
     """
     if given is None:
         return None
     checked_kind(given, BudgetAnswer, "$.budget", "a BudgetAnswer")
     checked_flag(given.end_turn, "$.budget.end_turn")
+    if given.end_turn and given.raised is not None:
+        raise InvalidValue("$.budget", "ends the turn and raises a limit: it must be one of both")
     if given.raised is not None:
         checked_budget(checked_kind(given.raised, Budget, "$.budget.raised", "a Budget"), "$.budget.raised")
     return given

@@ -10,6 +10,7 @@ import pytest
 from chatfold import NO_LIMIT, Agent, Budget, BudgetAnswer, Engine, Limits, ModelConfig, Prices, Settings
 from chatfold.stream import EventItem
 from chatfold.testing import ScriptedProvider, turn
+from events.errors import InvalidValue
 from events.messages import Usage
 from events.parts import OnExpiry
 from events.state import ChatState
@@ -138,3 +139,15 @@ async def test_a_budget_of_cost_asks_where_the_model_has_no_price(url: str) -> N
         answer = BudgetAnswer(end_turn=False, raised=Budget(cost_micros=NO_LIMIT))
         await engine.submit_tool_results(CHAT, action, budget=answer)
         assert answers(await engine.settled(CHAT)) == 1
+
+
+async def test_an_answer_is_one_of_both(url: str) -> None:
+    async with engine_on(url, Budget(turns=1)) as engine:
+        await engine.create_chat("a", "One", chat_id=CHAT)
+        await engine.settled(CHAT)
+        await engine.send_message(CHAT, "Two")
+        action = await asks(engine)
+        with pytest.raises(InvalidValue) as caught:
+            await engine.submit_tool_results(CHAT, action, budget=BudgetAnswer(end_turn=True, raised=Budget(turns=9)))
+        assert caught.value.path == "$.budget"
+        assert await asks(engine) == action
