@@ -14,7 +14,7 @@ from chatfold.providers import ProviderPool
 from chatfold.receipts import Receipt, receipt
 from chatfold.refusals import Refusals
 from chatstate import commands as c
-from chatstate.errors import Refusal
+from chatstate.errors import ChatNotFound, Refusal
 from events.control import Control
 from events.ids import ChatId, CommandId
 from events.records import Actor
@@ -24,7 +24,9 @@ from generation.flushing import Leftovers, with_leftovers
 from generation.runtime import Runtime
 from generation.worker import Claim, Worker
 from store.append import CommandIdentity, Outcome, PlanRun
+from store.contract import LoadedHeader
 from store.failpoints import reach
+from store.loading import LoadedChat
 
 Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
 
@@ -37,6 +39,28 @@ class Commanding:
     queue_limit: int
     providers: ProviderPool
     refusals: Refusals
+
+    async def _header_of(self, what: str, chat: ChatId) -> LoadedHeader:
+        """Return the header of a chat, as it was read, for ``what``, which is asked of chats that are there.
+
+        Raises:
+            ChatNotFound: It is not.
+        """
+        loaded = await self.runtime.journal.store.load_header(chat)
+        if loaded is None:
+            raise ChatNotFound(what, "N", f"there is no chat {chat}")
+        return loaded
+
+    async def _load(self, what: str, chat: ChatId) -> LoadedChat:
+        """Return a chat with its transcript for ``what``, which is asked of chats that are there.
+
+        Raises:
+            ChatNotFound: It is not.
+        """
+        loaded = await self.runtime.journal.load(chat, transcript=True)
+        if loaded is None:
+            raise ChatNotFound(what, "N", f"there is no chat {chat}")
+        return loaded
 
     def _check_agent(self, agent: str) -> str:
         # An engine without agents serves those of other processes: it cannot know them.

@@ -12,7 +12,7 @@ from chatfold.keeping import ChatKeeping
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from chatstate.classify import classify
-from chatstate.errors import ChatNotFound, TransitionNotAllowed
+from chatstate.errors import TransitionNotAllowed
 from events.content import Content
 from events.messages import Message
 from events.parts import ContextFault, ContextFilePart, ContextProblemPart, SkillPart
@@ -79,9 +79,7 @@ class ChatContexts(ChatKeeping):
             ChatNotFound: There is no such chat.
         """
         known, asked = checked_chat(chat), checked_flag(look, "$.look")
-        loaded = await self.runtime.journal.load(known, transcript=True)
-        if loaded is None:
-            raise ChatNotFound("context", "N", f"there is no chat {chat}")
+        loaded = await self._load("context", known)
         if asked:
             await look_for_drift(self.runtime, known, loaded.state.control, self.runtime.identity())
             loaded = await self.runtime.journal.load(known, transcript=True) or loaded

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from chatfold.checks import checked_chat
 from chatfold.commanding import Commanding
-from chatstate.errors import ChatNotFound
 from events.ids import ChatId
 from events.ledger import Ledger, ledger_of
 from store.contract import Header
@@ -46,28 +45,23 @@ class ChatCosts(Commanding):
             ChatNotFound: There is no such chat.
         """
         source = checked_chat(chat)
-        await self._header(source)
+        await self._header_of("costs", source)
         return ledger_of(await read_recorded(self.runtime.journal.store, source, content=False))
 
     async def family_costs(self, chat: str) -> FamilyLedger:
-        """Return what a chat and all that belong to it cost: those created under it (``parent``), and above it.
+        """Return what the family of a chat cost: the chat above all, and all that were created under it (``parent``).
 
-        A chat whose parent was deleted is the root of its own family.
+        Each member of a family gives the same answer. A chat whose parent was deleted is the root of its own family;
+        a fork is no member of its origin's. The log of each member is read.
 
         Raises:
             ChatNotFound: There is no such chat.
         """
-        root = await self._root(await self._header(checked_chat(chat)))
+        root = await self._root((await self._header_of("costs", checked_chat(chat))).header)
         ledgers: dict[str, Ledger] = {}
         async for member in self._family(root):
             ledgers[member] = ledger_of(await read_recorded(self.runtime.journal.store, member, content=False))
         return FamilyLedger(root=root, total=sum(ledgers.values(), Ledger()), chats=ledgers)
-
-    async def _header(self, chat: ChatId) -> Header:
-        loaded = await self.runtime.journal.store.load_header(chat)
-        if loaded is None:
-            raise ChatNotFound("costs", "N", f"there is no chat {chat}")
-        return loaded.header
 
     async def _root(self, header: Header) -> ChatId:
         seen = {header.chat}

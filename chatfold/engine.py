@@ -170,10 +170,7 @@ class Engine(ChatCommands):
             InvalidValue: The version is negative or no number.
         """
         if at is None:
-            loaded = await self.runtime.journal.load(checked_chat(chat), transcript=True)
-            if loaded is None:
-                raise ChatNotFound("state", "N", f"there is no chat {chat}")
-            return loaded.state
+            return (await self._load("state", checked_chat(chat))).state
         log = await self.events(chat, upto=checked_number(at, "$.at"))
         if len(log) < at:
             raise ChatNotFound("state", "N", f"chat {chat} has no version {at}")
@@ -252,9 +249,7 @@ class Engine(ChatCommands):
             ChatNotFound: There is no such chat.
         """
         known = checked_chat(chat)
-        loaded = await self._store.load_header(known)
-        if loaded is None:
-            raise ChatNotFound("diagnose", "N", f"there is no chat {chat}")
+        loaded = await self._header_of("diagnose", known)
         workers, refusal = await self._store.list_workers(), await self._store.last_refusal(known)
         return diagnose(loaded, decode_control(loaded.header.control), workers, refusal)
 

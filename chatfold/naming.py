@@ -8,7 +8,7 @@ from __future__ import annotations
 from chatfold.checks import checked_chat
 from chatfold.commanding import Commanding
 from chatstate.classify import classify
-from chatstate.errors import ChatForeign, ChatNotFound, TransitionNotAllowed
+from chatstate.errors import ChatForeign, TransitionNotAllowed
 from events.levels import GENERATION
 from generation.errors import TitleNotProposed, UnknownAgent
 from generation.naming import CHEAP, Titles
@@ -34,9 +34,7 @@ class ChatNaming(Commanding):
             TitleNotProposed: No model gave a title that can be used; of kind ``timeout`` where none answered in time.
         """
         known = checked_chat(chat)
-        loaded = await self.runtime.journal.load(known, transcript=True)
-        if loaded is None:
-            raise ChatNotFound("propose_title", "N", f"there is no chat {chat}")
+        loaded = await self._load("propose_title", known)
         control = loaded.state.control
         agent = self.runtime.agents.get(control.agent)
         if loaded.header.foreign:

@@ -17,8 +17,6 @@ from events.messages import Message
 from events.parts import CrashPolicy, HookContextPart, ToolCallPart, ToolResultPart
 from events.transcript import Messages
 
-_MODEL_READS: Final = ("both", "model")
-
 # Control leaves out what is its default, and the encoder knows a default by identity: a text that was built at run time
 # equals it and is not it, and the same fold would have other bytes.
 _CRASH: Final[dict[str, CrashPolicy]] = {policy: policy for policy in get_args(CrashPolicy)}

@@ -213,7 +213,6 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
 
 _HISTORY: Final = "the conversation is the chat's own"
 _LIMIT: Final = "use max_output"
-_EFFORT: Final = "use effort"
 _OURS: Final = "the engine sets it itself"
 
 RESERVED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
