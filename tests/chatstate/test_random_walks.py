@@ -22,6 +22,7 @@ from events.codec import decode
 from events.content import Content
 from events.control import encode_control
 from events.envelope import Recorded
+from events.ledger import ledger_of
 from events.messages import Message
 from events.parts import ToolResultPart
 from events.reducer import evolve, fold
@@ -72,6 +73,8 @@ def test_every_state_of_a_life_is_sound_and_its_log_is_accepted(choices: list[in
         assert violations(chat.state) == []
     assert list(audit(steps[-1].log)) == []
     assert prompt_problems(steps[-1].log) == []
+    ledger, control = ledger_of(steps[-1].log), steps[-1].control
+    assert (ledger.usage, ledger.cost_micros) == (control.usage, control.cost_micros)
 
 
 @settings(max_examples=40)
