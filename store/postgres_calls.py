@@ -1,12 +1,12 @@
 """The life of the PostgreSQL back end and of its calls.
 
 Each call runs in a task of its own, so that a cancelled caller never breaks a connection or half an append. Owns
-opening and closing, reading (once more where a connection was lost), and what a lost connection means for a write.
+opening and closing, reading (again where a connection was lost), and what a lost connection means for a write.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -122,24 +122,23 @@ class Calls(Reentrant):
             task.exception()  # looked at: its caller may have been cancelled
 
     async def read(self, statement: str, values: Mapping[str, Any], purpose: Purpose = "calls") -> list[Row]:
-        """Run a statement that may be run twice: once more, on another connection, where one was lost."""
+        """Run a statement that may be run again: on another connection, where one was lost."""
         self.require_open()
-        return await asyncio.shield(self.start(self._read_twice(statement, values, purpose)))
+        return await asyncio.shield(self.start(self._read_over(statement, values, purpose)))
 
-    async def _read_twice(self, statement: str, values: Mapping[str, Any], purpose: Purpose) -> list[Row]:
-        try:
-            return await self._read_once(statement, values, purpose)
-        except OutcomeUnknown:
-            try:
-                return await self._read_once(statement, values, purpose)
-            except OutcomeUnknown as error:
-                raise StoreUnavailable(str(error)) from error
-
-    async def _read_once(self, statement: str, values: Mapping[str, Any], purpose: Purpose) -> list[Row]:
+    async def _read_over(self, statement: str, values: Mapping[str, Any], purpose: Purpose) -> list[Row]:
         async def read(connection: Connection) -> list[Row]:
             return await fetch(connection, statement, values)
 
-        return await self.written(read, purpose)
+        # A server that ends its sessions ends all of them, each a moment after it was told to: as many reads may be
+        # lost as there are connections.
+        for _ in range(self._settings.pool_size):
+            with suppress(OutcomeUnknown):
+                return await self.written(read, purpose)
+        try:
+            return await self.written(read, purpose)
+        except OutcomeUnknown as error:
+            raise StoreUnavailable(str(error)) from error
 
     async def written(self, work: Callable[[Connection], Awaitable[T]], purpose: Purpose = "calls") -> T:
         """Run work on a connection that is lent for its purpose.
