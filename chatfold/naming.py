@@ -46,7 +46,7 @@ class ChatNaming(Commanding):
             raise TransitionNotAllowed("propose_title", classify(control), reason)
         if agent is None:
             raise UnknownAgent(control.agent, tuple(self.runtime.agents))
-        answer = await propose_title(self.runtime, agent, known, loaded.state)
+        answer = await propose_title(self.runtime, agent, loaded)
         if answer.error is not None:
             raise TitleNotProposed(answer.error)
         return answer.text

@@ -8,16 +8,16 @@ for that. Reading, replaying and verifying a log calls no observer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, get_args
 
 from msgspec import Struct
 
 from events.ids import ChatId, MessageId
 from events.messages import Step
 from events.parts import Part
-from events.records import AttemptKind, ModelPolicy, Policy
+from events.records import AttemptKind, ModelPolicy, Policy, SideCallKind
 from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
 from generation.tools.output import CallResult
@@ -31,18 +31,23 @@ _log = get_logger(__name__)
 CLOSING: Final = 10.0
 """Seconds that an observer may take to close."""
 
+EffectKind: TypeAlias = AttemptKind | SideCallKind
+
+_BESIDE: Final = frozenset(get_args(SideCallKind))
+
 
 class Effect(Struct, frozen=True, kw_only=True, gc=False):
-    """An effect that a worker does. Times are microseconds UTC.
+    """An effect that a worker does, or what a call of a model beside the turns is for. Times are microseconds UTC.
 
     Attributes:
         chat, owner, agent: Whose it is.
         turn: The message that opened the turn; None where there is none (a manual compaction).
-        history_version, attempt: Which attempt it is.
+        history_version, attempt: Which attempt it is; the attempt is 0 beside the turns.
         epoch: Of the holder.
         kind: What it does.
         policy: What it runs under.
         began_at: When the worker set to it; 0 where nobody observes.
+        inactive: Tools of the agent that the model may not call under this policy.
     """
 
     chat: ChatId
@@ -52,14 +57,25 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
     history_version: int
     attempt: int
     epoch: int
-    kind: AttemptKind
+    kind: EffectKind
     policy: Policy
     began_at: int
+    inactive: Collection[str] = ()
 
     @property
     def key(self) -> tuple[ChatId, int, int]:
-        """What tells it from every other effect."""
+        """What tells it from every other effect of a turn."""
         return self.chat, self.history_version, self.attempt
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is no attempt of a turn: its calls are told, but not that it begins or ends."""
+        return self.kind in _BESIDE
+
+    @property
+    def manual(self) -> bool:
+        """Whether it is a compaction that was asked for, and so belongs to no turn."""
+        return self.kind == "compact" and self.turn is None
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +129,7 @@ class Observer:
         """An effect has ended, well or not, or was left behind."""
 
     def call_begun(self, call: CallBegun) -> None:
-        """A model's provider is called now. Called within the task that does the effect."""
+        """A model's provider is called now, in a turn or beside them. Called within the task that makes the call."""
 
     def first_part(self, call: CallBegun, *, at: int) -> None:
         """The first part of the answer came. Usage, warnings and the mere end of an answer are none."""

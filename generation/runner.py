@@ -258,10 +258,12 @@ class ChatRunner:
         policy = loaded.state.need_transcript("run").policies.get(control.policy)
         if running is None or policy is None:
             raise RuntimeError(f"chat {self.chat} has no attempt or no policy at version {control.version}")
+        manual = running.kind == "compact" and control.compaction == "requested"
+        agent, observed = self._runtime.agents[control.agent], self._runtime.observed
         return Attempt(
             runtime=self._runtime,
             chat=self.chat,
-            agent=self._runtime.agents[control.agent],
+            agent=agent,
             policy=policy,
             state=loaded.state,
             running=running,
@@ -272,13 +274,14 @@ class ChatRunner:
                 chat=self.chat,
                 owner=loaded.header.owner,
                 agent=control.agent,
-                turn=control.indexes.turn_start,
+                turn=None if manual else control.indexes.turn_start,
                 history_version=control.history_version,
                 attempt=running.attempt,
                 epoch=control.epoch,
                 kind=running.kind,
                 policy=policy,
-                began_at=self._runtime.now() if self._runtime.observed else 0,
+                began_at=self._runtime.now() if observed else 0,
+                inactive=self._runtime.declared(agent, policy).inactive if observed else (),
             ),
         )
 

@@ -74,13 +74,14 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What an agent says in each request, with the digests of these sections, and its tools to be called."""
+    """What an agent says in each request, with the digests of these sections, its tools, and which are not active."""
 
     system: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     system_digest: str
     tools_digest: str
     tool_set: ToolSet
+    inactive: frozenset[str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,6 +187,7 @@ class Runtime:
                 system_digest=digest_of(system),
                 tools_digest=tools_digest(tools, agent.provider_tools),
                 tool_set=ToolSet(agent.tools, active),
+                inactive=frozenset(tool.name for tool in agent.tools) - frozenset(active),
             )
             _make_room(self._declared)
             self._declared[agent.name, active] = known

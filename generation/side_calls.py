@@ -7,7 +7,8 @@ took is collected call by call, whatever comes of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec import Struct
@@ -19,10 +20,11 @@ from events.records import ModelPolicy
 from generation.assemble import Assembler
 from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.models import ModelConfig
+from generation.observing import CallBegun, CallEnded, Effect
 from generation.outcome import require_consent
 from generation.policy import priced
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText
-from generation.providers.contract import Provider
+from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
 from generation.providers.sdk_errors import stream_closed
 from generation.retry import SECOND_US
 from generation.retrying import retry_call, see_cancellation
@@ -36,6 +38,9 @@ DEADLINE: Final = 30.0
 
 TITLE_TOKENS: Final = 256
 LABEL_TOKENS: Final = 64
+
+CANCELLED: Final = "cancelled"
+"""The cause that observers are told of a call whose asker has gone."""
 
 _ENDING: Final = 1.0
 """Seconds that a call gets to end after it was cancelled; then it is left behind."""
@@ -68,7 +73,13 @@ class SideAnswer(Struct, frozen=True, kw_only=True):
     error: ClassifiedError | None = None
 
 
-async def ask(runtime: Runtime, candidates: Sequence[ModelConfig], question: Question, spent: list[Step]) -> SideAnswer:
+async def ask(
+    runtime: Runtime,
+    candidates: Sequence[ModelConfig],
+    question: Question,
+    spent: list[Step],
+    effect: Effect | None = None,
+) -> SideAnswer:
     """Ask one model after the other until one gives an answer that is accepted.
 
     Args:
@@ -76,6 +87,7 @@ async def ask(runtime: Runtime, candidates: Sequence[ModelConfig], question: Que
         candidates: Who is asked, in order.
         question: What is asked.
         spent: Gets what each call took and cost, as far as a service told it, whatever comes of it.
+        effect: What observers are told that the calls are for; None where nobody observes.
 
     Raises:
         asyncio.CancelledError: The caller was cancelled, before it asked or while it did.
@@ -83,8 +95,10 @@ async def ask(runtime: Runtime, candidates: Sequence[ModelConfig], question: Que
     error = ClassifiedError(kind="config", message="There is no model to ask.")
     for config in candidates:
         see_cancellation()
+        told = _Told(runtime, effect)
         try:
-            said = await _within(question.deadline, config.provider, _called(runtime, config, question, spent))
+            work = _called(runtime, config, question, spent, told)
+            said = await _within(question.deadline, config.provider, work, told)
         except ProviderError as failure:
             error = failure.error
             passes = error.retryable or error.kind == "timeout"
@@ -99,30 +113,85 @@ async def ask(runtime: Runtime, candidates: Sequence[ModelConfig], question: Que
     return SideAnswer(error=error)
 
 
-async def _within(seconds: float, provider: str, work: Coroutine[Any, Any, str]) -> str:
+class _Told:
+    """What observers are told of the calls of one model: that each begins, and once how it ended."""
+
+    def __init__(self, runtime: Runtime, effect: Effect | None) -> None:
+        self._runtime = runtime
+        self._effect = effect
+        self._begun: CallBegun | None = None
+        self._assembler = Assembler({})
+        self._heard = False
+
+    @contextmanager
+    def call(self, model: ModelPolicy, request: ModelRequest, assembler: Assembler) -> Iterator[None]:
+        """Tell of a call within it."""
+        if self._effect is not None:
+            self._assembler, self._heard = assembler, False
+            self._begun = CallBegun(self._effect, model, request, self._runtime.now())
+            self._runtime.observer.call_begun(self._begun)
+        error: ClassifiedError | None = ClassifiedError(kind="generic", message="The call failed by an internal error.")
+        cause: str | None = None
+        try:
+            yield
+            error = None
+        except ProviderError as failure:
+            error = failure.error
+            raise
+        except asyncio.CancelledError:
+            error, cause = None, CANCELLED
+            raise
+        finally:
+            self.end(error, cause)
+
+    def part(self, part: StreamPart | UsageSoFar) -> None:
+        """Tell of the first part of the answer."""
+        if self._begun is None or self._heard or isinstance(part, UsageSoFar):
+            return
+        self._heard = True
+        if not isinstance(part, Finish):
+            self._runtime.observer.first_part(self._begun, at=self._runtime.now())
+
+    def end(self, error: ClassifiedError | None, cause: str | None = None) -> None:
+        """Tell that the call under way has ended, unless that was told, or none was begun."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        assembler, model = self._assembler, begun.model
+        step = assembler.step(model.provider, model.name, started_at=begun.at, ended_at=self._runtime.now())
+        ended = CallEnded(
+            step=priced(step, model), parts=lambda: assembler.parts(MessageId("0.0")), error=error, cause=cause
+        )
+        self._runtime.observer.call_ended(begun, ended)
+
+
+async def _within(seconds: float, provider: str, work: Coroutine[Any, Any, str], told: _Told) -> str:
     """Do work in a task of its own, which is cancelled where it takes too long, and left behind if it then hangs."""
     task = asyncio.create_task(work)
     try:
         await asyncio.wait((task,), timeout=seconds)
         if not task.done():
-            raise _too_late(provider, seconds)
+            late = _too_late(provider, seconds)
+            told.end(late.error)
+            raise late
         return task.result()
     finally:
         if not task.done():
             task.cancel()
             await asyncio.wait((task,), timeout=_ENDING)
+            told.end(None, CANCELLED)  # where it hangs
         if task.done() and not task.cancelled():
             task.exception()  # whatever it was, it is told already, or came too late
 
 
-async def _called(runtime: Runtime, config: ModelConfig, question: Question, spent: list[Step]) -> str:
+async def _called(runtime: Runtime, config: ModelConfig, question: Question, spent: list[Step], told: _Told) -> str:
     """Call one model, again where that may help, and return what it says."""
     provider = _provider(runtime, config.provider)
     model = config.policy()
     request = _request(config, question)
     unit_us = round(runtime.settings.model_retry_unit * SECOND_US)
     return await retry_call(
-        lambda: _once(runtime, provider, model, request, spent),
+        lambda: _once(runtime, provider, model, request, spent, told),
         config.provider,
         unit_us=unit_us,
         told=lambda again: _log.debug("side_call_retried", attempt=again.attempt, kind=again.error.kind),
@@ -149,23 +218,25 @@ def _request(config: ModelConfig, question: Question) -> ModelRequest:
 
 
 async def _once(
-    runtime: Runtime, provider: Provider, model: ModelPolicy, request: ModelRequest, spent: list[Step]
+    runtime: Runtime, provider: Provider, model: ModelPolicy, request: ModelRequest, spent: list[Step], told: _Told
 ) -> str:
     assembler, started_at, heard = Assembler({}), runtime.now(), False
-    stream = provider.stream(request)
-    try:
-        async for part in stream:
-            heard = True
-            assembler.add(part, runtime.now())
-    finally:
-        if heard:
-            step = assembler.step(model.provider, model.name, started_at=started_at, ended_at=runtime.now())
-            spent.append(priced(step, model))
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
-    if assembler.finish is None:
-        raise stream_closed(model.provider)
-    require_consent(assembler.finish, model.provider)
+    with told.call(model, request, assembler):
+        stream = provider.stream(request)
+        try:
+            async for part in stream:
+                heard = True
+                told.part(part)
+                assembler.add(part, runtime.now())
+        finally:
+            if heard:
+                step = assembler.step(model.provider, model.name, started_at=started_at, ended_at=runtime.now())
+                spent.append(priced(step, model))
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+        if assembler.finish is None:
+            raise stream_closed(model.provider)
+        require_consent(assembler.finish, model.provider)
     parts = assembler.parts(MessageId("0.0"))
     return "".join(part.text.text for part in parts if isinstance(part, TextPart))
 

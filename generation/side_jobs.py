@@ -19,7 +19,7 @@ from events.control import Control
 from events.ids import ChatId, MessageId
 from events.levels import GENERATION
 from events.messages import Step
-from events.records import AttemptReport, SideCallKind
+from events.records import AttemptReport, Policy, SideCallKind
 from events.state import ChatState
 from generation.agents import Agent
 from generation.errors import UnknownModel
@@ -35,6 +35,7 @@ from generation.naming import (
     to_name,
     turns_of,
 )
+from generation.observing import Effect
 from generation.plans import may_write_beside
 from generation.runtime import Runtime
 from generation.side_calls import DEADLINE, LABEL_TOKENS, TITLE_TOKENS, Question, SideAnswer, ask
@@ -87,21 +88,44 @@ async def record(
     await runtime.journal.execute(chat, plan, runtime.identity(), transcript=True)
 
 
-async def propose_title(runtime: Runtime, agent: Agent, chat: ChatId, state: ChatState) -> SideAnswer:
+def _effect(runtime: Runtime, loaded: LoadedChat, kind: SideCallKind, state: ChatState) -> Effect | None:
+    """Return what observers are told that calls beside the turns are for; None where nobody observes."""
+    if not runtime.observed:
+        return None
+    control = state.control
+    agent = runtime.agents[control.agent]
+    none_yet = Policy(agent=agent.name, revision=agent.revision, model=None)
+    return Effect(
+        chat=loaded.header.chat,
+        owner=loaded.header.owner,
+        agent=agent.name,
+        turn=control.indexes.turn_start,
+        history_version=control.history_version,
+        attempt=0,
+        epoch=control.epoch,
+        kind=kind,
+        policy=state.need_transcript("ask beside the turns").policies.get(control.policy, none_yet),
+        began_at=runtime.now(),
+    )
+
+
+async def propose_title(runtime: Runtime, agent: Agent, loaded: LoadedChat) -> SideAnswer:
     """Ask for a title of all the conversation, and record what that took; the chat keeps the title that it has.
 
     Raises:
         StoreError: What it took was not written.
         Refusal: The chat does not take it.
     """
+    state = loaded.state
     text = ask_for_title(turns_of(state))
     if text is None:
         return SideAnswer(text=fallback_title(""))
     spent: list[Step] = []
     question = Question(system=TITLE_SYSTEM, text=text, tokens=TITLE_TOKENS, accept=title_of, any_error=False)
-    answer = await ask(runtime, candidates(agent, state.control), question, spent)
+    told = _effect(runtime, loaded, "title", state)
+    answer = await ask(runtime, candidates(agent, state.control), question, spent, told)
     if spent:
-        await record(runtime, chat, "title", spent)
+        await record(runtime, loaded.header.chat, "title", spent)
     return answer
 
 
@@ -178,7 +202,8 @@ class SideJobs:
             return
         spent: list[Step] = []
         question = self._question(TITLE_SYSTEM, text, TITLE_TOKENS, title_of)
-        answer = await ask(self._runtime, candidates(wanted.agent, state.control), question, spent)
+        told = _effect(self._runtime, wanted.loaded, "title", state)
+        answer = await ask(self._runtime, candidates(wanted.agent, state.control), question, spent, told)
         title = answer.text or fallback_title(said)
 
         def still(now: ChatState) -> c.AnyCommand | None:
@@ -198,7 +223,8 @@ class SideJobs:
         label = fallback_label(status)
         if status != "requires_action":  # that it waits for its user is all there is to say of it
             question = self._question(LABEL_SYSTEM, ask_for_label(turn, status), LABEL_TOKENS, label_of)
-            answer = await ask(self._runtime, candidates(wanted.agent, state.control), question, spent)
+            told = _effect(self._runtime, wanted.loaded, "label", state)
+            answer = await ask(self._runtime, candidates(wanted.agent, state.control), question, spent, told)
             label = answer.text or label
 
         def still(now: ChatState) -> c.AnyCommand | None:

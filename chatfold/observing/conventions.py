@@ -55,6 +55,8 @@ CONTENT: Final = frozenset(
 CHAT: Final = "chat"
 EXECUTE_TOOL: Final = "execute_tool"
 INVOKE_AGENT: Final = "invoke_agent"
+COMPACT: Final = "compact"
+"""An operation of our own: a compaction that was asked for invokes no agent."""
 
 PROVIDERS: Final = MappingProxyType({"anthropic": "anthropic", "openai": "openai", "openai-chat": "openai"})
 """The conventions' names of providers by ours; others keep their own."""

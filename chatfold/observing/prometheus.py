@@ -17,7 +17,7 @@ from chatfold.observing.sizes import prompt_size, result_size
 from chatfold.observing.turns import Turn, Turns
 from events.ids import ChatId
 from events.parts import ReasoningPart
-from events.records import ModelPolicy, Policy
+from events.records import ModelPolicy
 from events.vocabulary import Acquired, CompactionCommitted, RetryScheduled, StepCommitted
 from generation.observing import CallBegun, CallEnded, Effect, Observer
 from generation.tools.output import CallResult
@@ -63,6 +63,7 @@ class PrometheusObserver(Observer):
         self._stages = histogram("stage_duration_seconds", "How long stages took.", _SECONDS, "stage", *_BY_MODEL)
         self._outcomes = counter("turn_outcomes_total", "Turns ended, by how.", *_BY_MODEL, "outcome")
         self._tokens = counter("tokens_total", "Tokens that services reported.", *_BY_MODEL, "type")
+        self._calls = counter("model_calls_total", "Calls of models, by what for.", *_BY_MODEL, "operation")
         self._turns = Turns(self._turn_ended)
         self._held: set[ChatId] = set()
         self._streaming: set[CallBegun] = set()
@@ -131,6 +132,9 @@ class PrometheusObserver(Observer):
 
     def call_begun(self, call: CallBegun) -> None:
         """See :class:`Observer`."""
+        self._calls.labels(*_labels(call.model), call.effect.kind).inc()
+        if call.effect.beside:
+            return
         self._streaming.add(call)
         self._count_chats()
         self._stage("prepare", call.model, call.at - call.effect.began_at)
@@ -139,17 +143,25 @@ class PrometheusObserver(Observer):
 
     def first_part(self, call: CallBegun, *, at: int) -> None:
         """See :class:`Observer`."""
+        if call.effect.beside:
+            return
         seconds = max(0, at - call.at) / 1e6
         self._ttft.labels(*_labels(call.model)).observe(seconds)
         self._stages.labels("time_to_first_token", *_labels(call.model)).observe(seconds)
 
     def call_ended(self, call: CallBegun, ended: CallEnded) -> None:
         """See :class:`Observer`."""
-        self._streaming.discard(call)
-        self._count_chats()
         labels, step = _labels(call.model), ended.step
         end = step.ended_at or call.at
-        self._stage("provider_attempt", call.model, end - call.at)
+        usage = step.usage
+        for kind in ("input", "output", "cache_read", "cache_write", "reasoning"):
+            if tokens := getattr(usage, kind):
+                self._tokens.labels(*labels, kind).inc(tokens)
+        self._stage("side_call" if call.effect.beside else "provider_attempt", call.model, end - call.at)
+        if call.effect.beside:
+            return
+        self._streaming.discard(call)
+        self._count_chats()
         if step.first_part_at is not None:
             self._stage("stream", call.model, end - step.first_part_at)
         thinking = sum(
@@ -159,10 +171,6 @@ class PrometheusObserver(Observer):
         )
         if thinking:
             self._stage("thinking", call.model, thinking)
-        usage = step.usage
-        for kind in ("input", "output", "cache_read", "cache_write", "reasoning"):
-            if tokens := getattr(usage, kind):
-                self._tokens.labels(*labels, kind).inc(tokens)
         # A compaction may ask twice: how its last call ended is how it ended.
         self._failed.pop(call.effect.key, None)
         if call.effect.kind == "compact" and ended.error is not None:
@@ -178,7 +186,7 @@ class PrometheusObserver(Observer):
         self._stage("tool_call", effect.policy.model, at - began_at)
         if result is None:
             return
-        name = tool_label(effect.policy, call.name)
+        name = tool_label(effect, call.name)
         self._results.labels(*_labels(effect.policy.model), name).observe(result_size(result.answer))
         if result.answer.is_error:
             self._errors.labels(name).inc()
@@ -189,9 +197,10 @@ class PrometheusObserver(Observer):
 
     def _turn_ended(self, turn: Turn) -> None:
         model = turn.last.policy.model if turn.last is not None else None
-        self._outcomes.labels(*_labels(model), turn.outcome).inc()
+        if not turn.manual:  # those are counted as compactions
+            self._outcomes.labels(*_labels(model), turn.outcome).inc()
         if turn.ended_at is not None:
-            self._stage("chat_turn", model, turn.ended_at - turn.began_at)
+            self._stage("manual_compaction" if turn.manual else "chat_turn", model, turn.ended_at - turn.began_at)
 
     def _stage(self, stage: str, model: ModelPolicy | None, took_us: int) -> None:
         self._stages.labels(stage, *_labels(model)).observe(max(0, took_us) / 1e6)
@@ -208,6 +217,8 @@ def _model_of(loaded: LoadedChat) -> ModelPolicy | None:
     return policy.model if policy is not None else None
 
 
-def tool_label(policy: Policy, name: str) -> str:
-    """Return a tool's name where the agent declares it: a model may call any name at all."""
-    return name if any(tool.name == name for tool in policy.tools) else "unknown"
+def tool_label(effect: Effect, name: str) -> str:
+    """Return a tool's name where the agent declares it and it is active: a model may call any name at all."""
+    if any(tool.name == name for tool in effect.policy.tools):
+        return name
+    return "inactive" if name in effect.inactive else "unknown"

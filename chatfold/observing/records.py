@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from urllib.parse import quote
@@ -20,6 +20,11 @@ from msgspec import Struct
 
 DebugState: TypeAlias = Literal["running", "completed", "error", "interrupted", "abandoned"]
 """How a model call stands: it goes on, gave an answer, failed, was ended by its user, or nobody waited for its end."""
+
+RunKind: TypeAlias = Literal["turn", "compaction", "title", "label"]
+"""What the calls of a run were for: a turn with its compactions, a compaction that was asked for, a name of the chat,
+or a word on a turn.
+"""
 
 STALE_US: Final = 300_000_000
 """Microseconds after which a call that has no end is told as abandoned: its process is gone, or its record was lost."""
@@ -46,8 +51,9 @@ class DebugRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         chat, owner, agent: Whose it is.
-        turn: The message that opened its turn; empty where there is none.
-        history_version, attempt, kind: The attempt.
+        turn: The message that opened its turn; empty where there is none (a compaction that was asked for).
+        history_version, attempt: The attempt; its number is 0 beside the turns.
+        kind: What it is for: ``generate``, ``compact``, ``title`` or ``label``.
         provider, model: What was asked.
         state: How it stands.
         began_at, first_part_at, ended_at: When.
@@ -82,18 +88,45 @@ class DebugRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """What was called: method and path, else provider and model."""
+        """Which model was called: provider and name."""
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def endpoint(self) -> str:
+        """Where it was called: method and path; empty where nothing went over the wire."""
         if not self.exchanges:
-            return f"{self.provider}/{self.model}"
+            return ""
         path = self.exchanges[0].url.partition("://")[2].partition("?")[0].partition("/")[2]
         return f"{self.exchanges[0].method} /{path}"
 
+    @property
+    def run(self) -> RunKind:
+        """Of which kind of run it is a step."""
+        match self.kind:
+            case "title" | "label" as aside:
+                return aside
+            case "compact" if not self.turn:
+                return "compaction"
+            case _:
+                return "turn"
+
 
 class DebugRun(Struct, frozen=True, kw_only=True):
-    """The records of one turn, summed up. ``steps`` are its calls; ``state`` is that of the last."""
+    """Records of one turn and kind, summed up; of a compaction that was asked for, those of one history.
+
+    Attributes:
+        turn: The message that opened the turn; empty of a compaction.
+        kind: What the calls were for.
+        label, endpoint, state: Those of the last call: model, method and path, how it stands.
+        steps: How many calls there were, failed ones too.
+        input_tokens, output_tokens: Of all calls.
+        began_at, ended_at: Of the first and the last call, microseconds UTC.
+    """
 
     turn: str
+    kind: RunKind
     label: str
+    endpoint: str
     state: DebugState
     steps: int
     input_tokens: int
@@ -190,23 +223,30 @@ class FolderSink:
         return msgspec.structs.replace(record, state="abandoned") if stale else record
 
     def runs(self, chat: str) -> list[DebugRun]:
-        """Return the runs of a chat, at most ``MOST_RUNS``, the newest first.
+        """Return the runs of a chat, at most ``MOST_RUNS``, the newest first; none of a chat without records.
 
-        Raises:
-            DebugRecordNotFound: The chat has no records.
+        Whether there is such a chat, the store knows, not who keeps records.
         """
-        names = self.names(chat)
-        if not names:
-            raise DebugRecordNotFound(f"chat {chat} has no debug records")
-        return list(_runs(self.record(chat, name) for name in names))[::-1][:MOST_RUNS]
+        return list(_runs(self._records(chat)))[::-1][:MOST_RUNS]
+
+    def _records(self, chat: str) -> Iterator[DebugRecord]:
+        for name in self.names(chat):
+            with suppress(DebugRecordNotFound):  # forgotten meanwhile
+                yield self.record(chat, name)
 
 
 def _runs(records: Iterable[DebugRecord]) -> Iterator[DebugRun]:
-    for turn, found in groupby(sorted(records, key=lambda each: each.began_at), key=lambda each: each.turn):
-        steps = list(found)
+    found: dict[tuple[RunKind, str, int], list[DebugRecord]] = {}
+    for record in sorted(records, key=lambda each: each.began_at):
+        # By key, not by neighbourhood: a chat is named while its next turn runs.
+        history = 0 if record.turn else record.history_version
+        found.setdefault((record.run, record.turn, history), []).append(record)
+    for (kind, turn, _), steps in found.items():
         yield DebugRun(
             turn=turn,
+            kind=kind,
             label=steps[-1].label,
+            endpoint=steps[-1].endpoint,
             state=steps[-1].state,
             steps=len(steps),
             input_tokens=sum(step.input_tokens for step in steps),

@@ -2,7 +2,8 @@
 
 A turn is an ``invoke_agent`` span, a trace of its own: it begins when the turn became owed, is made when the first
 effect sets to it, and ends with the event that ended the turn, once nothing works on it here any more. Below it stand
-``chat`` spans (calls of models) and ``execute_tool`` spans. A turn that goes on in another process has a span in each.
+``chat`` spans (calls of models) and ``execute_tool`` spans. A compaction that was asked for has a ``compact`` span
+instead, and a call beside the turns stands alone. A turn that goes on in another process has a span in each.
 Spans hold no content unless that is asked for. Needs the extra ``otel``, which is OpenTelemetry's API alone: what
 becomes of the spans is set up by the application.
 """
@@ -75,12 +76,13 @@ class SpanObserver(Observer):
         turn = self._turns.join(effect)
         if turn not in self._spans:
             here = trace.get_current_span().get_span_context()
+            operation = names.COMPACT if effect.manual else names.INVOKE_AGENT
             self._spans[turn] = self._tracer.start_span(
-                f"{names.INVOKE_AGENT} {effect.agent}",
+                f"{operation} {effect.agent}",
                 _NO_CONTEXT,
                 SpanKind.INTERNAL,
                 {
-                    names.OPERATION_NAME: names.INVOKE_AGENT,
+                    names.OPERATION_NAME: operation,
                     names.AGENT_NAME: effect.agent,
                     names.CONVERSATION_ID: effect.chat,
                     names.TURN_ID: effect.turn or "",

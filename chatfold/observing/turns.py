@@ -2,7 +2,8 @@
 
 A turn begins with the event that made it owed, whoever works on it later. It has ended with the event that says so; its
 end is told once all effects that joined it have ended too: one that was overtaken holds on to the turn that it began
-in. Turns go from process to process: one whose end another process writes is forgotten here in the end.
+in. A compaction that was asked for is kept like a turn, and marked as none. Turns go from process to process: one whose
+end another process writes is forgotten here in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from events.envelope import Recorded
 from events.ids import ChatId, MessageId
-from events.vocabulary import RetryScheduled
+from events.vocabulary import CompactionRequested, RetryScheduled
 from generation.observing import Effect
 from store.append import Outcome
 
@@ -70,6 +71,7 @@ class Turn:
         id: The message that opened it, once an effect has joined it.
         last: The effect that joined it last.
         working: Effects that have joined it and not ended.
+        manual: Whether it is no turn but a compaction that was asked for.
         outcome, ended_at: How and when it ended; None while it has not.
     """
 
@@ -79,6 +81,7 @@ class Turn:
     id: MessageId | None = None
     last: Effect | None = None
     working: int = 0
+    manual: bool = False
     outcome: TurnOutcome | None = None
     ended_at: int | None = None
 
@@ -124,6 +127,8 @@ class Turns:
             began_at = at if new else min(listed_at, at)
             turn = self._turns[chat] = Turn(chat, began_at, began_at)
             self._forget()
+        if isinstance(recorded.event, CompactionRequested):
+            turn.manual = True
         if isinstance(recorded.event, RetryScheduled):
             turn.waiting_since = recorded.event.not_before
         elif envelope.dest == "pending" != envelope.source:
@@ -148,6 +153,7 @@ class Turns:
         if turn is None:
             turn = self._turns[effect.chat] = Turn(effect.chat, effect.began_at, effect.began_at)
         turn.id, turn.last = effect.turn, effect
+        turn.manual = turn.manual or effect.manual
         turn.working += 1
         self._joined[effect.key] = turn
         return turn

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from chatfold import Agent, Engine, Settings, client_tool, tool
+from chatfold.naming import Titles
 from events.control import Control, decode_control
 from events.ids import ChatId
 from generation.errors import ClassifiedError
@@ -35,9 +36,11 @@ OVERLOADED = Fail(ClassifiedError(kind="overloaded", message="Too much.", provid
 REFUSED = Fail(ClassifiedError(kind="auth", message="No.", provider="scripted"))
 
 
-def engine_of(script: Script, observers: Iterable[Observer] = (), **settings: float) -> Engine:
+def engine_of(
+    script: Script, observers: Iterable[Observer] = (), *, titles: Titles | None = None, **settings: float
+) -> Engine:
     model = ModelConfig(provider="scripted", name="any", context_limit=100_000)
-    agent = Agent(name="helper", model=model, tools=[add, fail, PICK], system=f"Be kind. {SECRET}")
+    agent = Agent(name="helper", model=model, tools=[add, fail, PICK], system=f"Be kind. {SECRET}", titles=titles)
     given = Settings(poll=0.05, grace=0.2, model_retry_unit=0.01, **settings)  # type: ignore[arg-type]
     providers = {"scripted": ScriptedProvider(script)}
     return Engine("memory://", [agent], providers=providers, settings=given, observers=observers)

@@ -61,7 +61,7 @@ async def test_an_exchange(name: str, sink: FolderSink) -> None:
     (record,) = all_of(sink, chat)
     assert (record.state, record.owner, record.agent, record.turn) == ("completed", "ann", "helper", "1.0")
     assert (record.provider, record.model, record.kind, record.attempt) == (name, "model-one", "generate", 1)
-    assert record.label == f"POST {PATHS[name]}"
+    assert (record.label, record.endpoint) == (f"{name}/model-one", f"POST {PATHS[name]}")
     assert record.input_tokens > 0
     assert record.output_tokens > 0
     assert record.request is None
@@ -87,7 +87,8 @@ async def test_a_failure_and_a_retry(sink: FolderSink) -> None:
     assert isinstance(body, dict)
     assert KEY not in json.dumps(body)
     (run,) = sink.runs(chat)
-    assert (run.turn, run.steps, run.state, run.label) == ("1.0", 2, "completed", "POST /v1/messages")
+    assert (run.turn, run.kind, run.steps, run.state) == ("1.0", "turn", 2, "completed")
+    assert (run.label, run.endpoint) == ("anthropic/model-one", "POST /v1/messages")
     assert run.input_tokens == failed.input_tokens + whole.input_tokens
 
 
@@ -115,7 +116,7 @@ async def test_a_provider_without_a_wire(sink: FolderSink) -> None:
         chat = await said(engine, "Hi there.")
     (record,) = all_of(sink, chat)
     assert record.exchanges == []
-    assert record.label == "scripted/any"
+    assert (record.label, record.endpoint) == ("scripted/any", "")
     assert "Hi there." in json.dumps(record.request)
     assert record.request.keys() == set(ModelRequest.__struct_fields__)
     assert "Hello, ann." in json.dumps(record.answer)
@@ -247,8 +248,13 @@ def test_what_is_not_there_is_not_found(sink: FolderSink, name: str) -> None:
     sink.begin(record_of())
     with pytest.raises(DebugRecordNotFound, match="no debug record"):
         sink.record("c", name)
-    with pytest.raises(DebugRecordNotFound, match="no debug records"):
-        sink.runs("other")
+
+
+def test_a_chat_of_which_nothing_was_recorded_has_no_runs(sink: FolderSink) -> None:
+    assert sink.runs("other") == []
+    sink.begin(record_of())
+    sink.forget("c", None)
+    assert sink.runs("c") == []
 
 
 @pytest.mark.parametrize("chat", ["..", ".", "a/b", "../../etc", "ä b", "*"])

@@ -88,6 +88,17 @@ async def test_tools(metrics: Metrics) -> None:
     assert metrics.value("turn_outcomes_total", outcome="completed", **MODEL) == 1
 
 
+async def test_a_tool_that_is_not_active_has_a_label_of_its_own(metrics: Metrics) -> None:
+    script: Script = ["Hello.", turn(UseTool("add", {"a": 1, "b": 20}), UseTool("made_up")), "Done."]
+    async with engine_of(script, [metrics.observer]) as engine:
+        chat = await said(engine)
+        await engine.set_active_tools(chat, ["fail"])
+        await said(engine, "And now?", chat)
+    assert metrics.value("tool_errors_total", tool_name="inactive") == 1
+    assert metrics.value("tool_errors_total", tool_name="unknown") == 1
+    assert metrics.total("tool_errors_total") == 2
+
+
 async def test_retries(metrics: Metrics) -> None:
     async with engine_of([turn(OVERLOADED), turn("Par", OVERLOADED), "Whole."], [metrics.observer]) as engine:
         await said(engine)
@@ -153,6 +164,8 @@ async def test_compactions(metrics: Metrics) -> None:
         await engine.compact(chat)
         await engine.settled(chat)
         assert metrics.value("compaction_total", result="success", **MODEL) == 1
+        assert metrics.total("turn_outcomes_total") == 1, "a compaction that was asked for is no turn"
+        assert metrics.stage("chat_turn", **MODEL) == metrics.stage("manual_compaction", **MODEL) == 1
         await said(engine, "More.", chat)
         await engine.compact(chat)
         await engine.settled(chat)
