@@ -16,6 +16,9 @@ from generation.errors import AgentDeclarationError
 from generation.inside import Inside, NotRead
 from generation.tools.contract import Tool
 from generation.tools.skills import skill_tools
+from store.log import get_logger
+
+_log = get_logger(__name__)
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md", ".cursorrules")
 """Names of the files at the top of a root that are taken whole; their case matters."""
@@ -44,16 +47,19 @@ class DirectoryContext:
     the tools ``read_skill`` and ``read_skill_file``.
 
     Args:
-        roots: A directory, several, or a function (sync or async) from a chat's id to one or several.
+        roots: A directory, several, or a function (sync or async) from a chat's id to one or several. Directories that
+            are named here must be there now. Those that a function names may come later, and a process that declares
+            the agent without running its chats need not see them: one that cannot be read is logged and recorded as a
+            resource of the chat's context.
         name: The source's name.
 
     Raises:
-        AgentDeclarationError: ``roots`` is none of these.
+        AgentDeclarationError: ``roots`` is none of these, or a directory is not there or cannot be read.
     """
 
     def __init__(self, roots: Roots | RootsOf, *, name: str = "directory") -> None:
         self._name = name
-        self._roots = roots if callable(roots) else _places(roots)
+        self._roots = roots if callable(roots) else _readable(_places(roots))
         self.tools: Sequence[Tool] = skill_tools(self)
 
     @property
@@ -67,11 +73,16 @@ class DirectoryContext:
 
     async def collect(self, chat: ChatId) -> Context:
         """Read the files and skills of a chat's roots."""
-        return await asyncio.to_thread(_collected, await self._roots_of(chat))
+        roots = await self._roots_of(chat)
+        context = await asyncio.to_thread(_collected, roots)
+        for problem in context.problems:
+            if problem.path in roots:
+                _log.warning("context_root_unreadable", chat=chat, root=problem.path, error=problem.detail)
+        return context
 
     async def revision_for(self, chat: ChatId) -> str:
         """Return the revision of what ``collect`` would give now."""
-        return (await self.collect(chat)).revision
+        return (await asyncio.to_thread(_collected, await self._roots_of(chat))).revision
 
     async def read_skill(self, chat: ChatId, name: str) -> SkillText:
         """Return a skill's text and the files beside it.
@@ -101,6 +112,15 @@ def _places(roots: object) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or not all(isinstance(each, str | os.PathLike) for each in given):
         raise AgentDeclarationError("context", f"roots are paths of directories, not {roots!r:.80}")
     return tuple(dict.fromkeys(str(Path(each).absolute()) for each in given))
+
+
+def _readable(roots: tuple[str, ...]) -> tuple[str, ...]:
+    for root in roots:
+        try:
+            Inside(root)
+        except NotRead as error:
+            raise AgentDeclarationError("context", f"the directory {root!r} cannot be read: {error}") from None
+    return roots
 
 
 class _Resource(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -239,9 +241,23 @@ async def test_what_is_no_text_file_is_told(tmp_path: Path) -> None:
     assert (context.files, context.skills) == ((), ())
 
 
-async def test_a_root_that_is_not_there_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "said"), [("gone", "No such file or directory"), ("file", "Not a directory")])
+def test_a_named_root_that_is_not_there_is_refused_where_it_is_declared(tmp_path: Path, name: str, said: str) -> None:
     put(tmp_path, {"here/AGENTS.md": "agents", "file": ""})
-    context = await collected(tmp_path / "gone", tmp_path / "here", tmp_path / "file")
+    with pytest.raises(AgentDeclarationError, match=rf"{re.escape(str(tmp_path / name))}.*{said}"):
+        DirectoryContext([tmp_path / "here", tmp_path / name])
+
+
+async def test_a_root_that_is_not_there_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(tmp_path, {"here/AGENTS.md": "agents", "file": ""})
+    roots = [tmp_path / "gone", tmp_path / "here", tmp_path / "file"]
+    with caplog.at_level(logging.WARNING):
+        context = await DirectoryContext(lambda _: roots).collect(CHAT)
+    told = [vars(record) for record in caplog.records if record.getMessage() == "context_root_unreadable"]
+    assert [(each["root"], each["chat"]) for each in told] == [
+        (str(tmp_path / "file"), CHAT),
+        (str(tmp_path / "gone"), CHAT),
+    ]
     assert [file.path for file in context.files] == [f"{tmp_path}/here/AGENTS.md"]
     assert faults(context) == {f"{tmp_path}/gone": "unreadable", f"{tmp_path}/file": "unreadable"}
 
