@@ -22,6 +22,7 @@ from events.parts import PARTS, ContextFilePart, FilePart, FileReferencePart, Pa
 from events.records import ApprovalAnswer, Budget, BudgetAnswer
 from events.values import check_value, parse_json_strict
 from generation.budget import UNKNOWN_LIMIT_BUDGET
+from generation.media import disagreement, is_media_type
 from generation.tools.files import ToolFile, files_of
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
@@ -71,6 +72,8 @@ def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
         if not isinstance(part, PARTS):
             raise InvalidValue(path, f"a part is one of chatfold's parts, not {type(part).__name__}")
         _check_texts(part, path)
+        if isinstance(part, FilePart):
+            _check_file(part, path)
         if isinstance(part, TextPart) and part.text.available and not part.text.text.strip():
             raise InvalidValue(f"{path}.text", "the text is blank")
     return cast("tuple[Part, ...]", tuple(given))
@@ -87,6 +90,21 @@ def _check_texts(part: object, path: str) -> None:
         if content.available and not isinstance(content.value, str):
             found = type(content.value).__name__
             raise InvalidValue(f"{path}.{name}", f"must be a Content that holds a text, not {found}")
+
+
+def _check_file(part: FilePart, path: str) -> None:
+    """Refuse a file that services would refuse in each turn from then on."""
+    if not is_media_type(checked_kind(part.media_type, str, f"{path}.media_type", "a text")):
+        raise InvalidValue(f"{path}.media_type", f"{part.media_type!r:.100} is no media type such as image/png")
+    if not part.data.available:
+        return
+    try:
+        data = part.read()
+    except ValueError:
+        raise InvalidValue(f"{path}.data", "the text is no base64") from None
+    wrong = disagreement(part.media_type, data)
+    if wrong is not None:
+        raise InvalidValue(f"{path}.data", f"the file is not what it says: {wrong}")
 
 
 def queued(given: MessageInput, model: str | None, effort: str | None, author: str | None = None) -> QueuedMessage:

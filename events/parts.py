@@ -5,6 +5,7 @@ Fields of type ``Content`` are content; everything else is a fact that fold, dec
 
 from __future__ import annotations
 
+import base64
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -107,6 +108,15 @@ class FilePart(_Part, frozen=True, tag="file", kw_only=True):
     media_type: str
     data: Content
     name: Content | None = None
+
+    def read(self) -> bytes:
+        """Return the file's bytes.
+
+        Raises:
+            ContentUnavailable: They were not loaded, or they were erased.
+            ValueError: What was stored is no base64.
+        """
+        return base64.b64decode(self.data.text, validate=True)
 
 
 class FileReferencePart(_Part, frozen=True, tag="file_reference", kw_only=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +17,7 @@ from msgspec import Struct
 from events.content import Content
 from events.cutting import truncate
 from events.parts import FilePart
+from generation.media import disagreement, is_media_type
 from generation.providers.files import is_text
 from generation.repair import short_text
 
@@ -27,13 +27,13 @@ MOST_BYTES: Final = 10 << 20
 MOST_FILES: Final = 100
 """Files of one result."""
 
-_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
-_LONGEST_TYPE: Final = 127
-
 
 @dataclass(frozen=True, slots=True)
 class ToolFile:
     """A file that a tool, or the client, gives with a result.
+
+    A PNG, JPEG, GIF, WebP or PDF must be what it says that it is: services read the bytes. One that is not is left out
+    of a tool's result, which says so, and refused of a client.
 
     Attributes:
         data: Its bytes, or these as base64 text.
@@ -105,17 +105,27 @@ def _read(file: object) -> tuple[bytes, str, str | None]:
     given: object = file.media_type
     media_type = given.strip().lower() if isinstance(given, str) else ""
     name = short_text(file.name)[0] or None if isinstance(file.name, str) else None
-    if len(media_type) > _LONGEST_TYPE or not _TYPE.fullmatch(media_type):
+    if not is_media_type(media_type):
         raise _LeftOut(f"a file is left out: its media type is not one, such as image/png, but {str(given)[:100]!r}")
-    data: object = file.data
-    if isinstance(data, bytes | bytearray | memoryview):
-        return bytes(data), media_type, name
-    if not isinstance(data, str):
-        raise _LeftOut(f"{_called(media_type, name)} is left out: its data are {type(data).__name__}, not bytes")
     try:
-        return base64.b64decode("".join(data.split()), validate=True), media_type, name
+        data = _bytes_of(file.data)
+    except _LeftOut as why:
+        raise _LeftOut(f"{_called(media_type, name)} is left out: {why}") from None
+    wrong = disagreement(media_type, data)
+    if wrong is not None:
+        raise _LeftOut(f"{_called(media_type, name)} is left out: {wrong}")
+    return data, media_type, name
+
+
+def _bytes_of(data: object) -> bytes:
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    if not isinstance(data, str):
+        raise _LeftOut(f"its data are {type(data).__name__}, not bytes")
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise _LeftOut(f"{_called(media_type, name)} is left out: its data are a text that is not base64") from None
+        raise _LeftOut("its data are a text that is not base64") from None
 
 
 def _cut(data: bytes, room: int) -> bytes:

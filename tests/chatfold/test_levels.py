@@ -131,7 +131,7 @@ async def test_results_say_in_words_what_older_releases_cannot_keep(store: Store
     @tool
     def shoot() -> ToolOutput:
         """Take a picture."""
-        files = [ToolFile(b"picture", "image/png"), ToolFile(b"a note", "text/plain")]
+        files = [ToolFile(b"\x89PNG\r\n\x1a\n", "image/png"), ToolFile(b"a note", "text/plain")]
         return ToolOutput("", media=files, attachments=files)
 
     pick = client_tool("pick", "Pick.", {"type": "object", "properties": {}})
@@ -144,7 +144,7 @@ async def test_results_say_in_words_what_older_releases_cannot_keep(store: Store
         chat = (await engine.create_chat("d", "Hi")).chat
         action = (await engine.settled(chat)).control.action
         assert action is not None
-        given = result(action.client_calls[0], "Here.", media=[ToolFile(b"page", "application/pdf")])
+        given = result(action.client_calls[0], "Here.", media=[ToolFile(b"%PDF-1.7", "application/pdf")])
         await engine.submit_tool_results(chat, action.id, [given])
         await engine.settled(chat)
         shot, picked = [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, PromptResult)]
@@ -210,7 +210,7 @@ def test_this_release_reads_all_that_its_table_names() -> None:
 @tool
 def show() -> ToolOutput:
     """Show."""
-    return ToolOutput("shown", media=[ToolFile(b"1", "image/png")])
+    return ToolOutput("shown", media=[ToolFile(b"\x89PNG\r\n\x1a\n", "image/png")])
 
 
 async def test_what_the_level_of_a_chat_cannot_read_is_not_written(store: Store) -> None:

@@ -9,11 +9,15 @@ import pytest
 
 from events.content import Content
 from events.parts import FilePart
+from generation.media import disagreement
 from generation.tools.contract import ToolOutput
 from generation.tools.files import MOST_BYTES, MOST_FILES, ToolFile
 from generation.tools.output import Answer, answer_of
 
-PNG = b"\x89PNG\r\n"
+PNG = b"\x89PNG\r\n\x1a\n"
+WEBP = b"RIFF\x1a\0\0\0WEBPVP8L"
+JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF"
+PDF = b"%PDF-1.7\n"
 BUDGET = 16 * 1024
 
 
@@ -28,7 +32,7 @@ def read(file: FilePart) -> bytes:
 
 @pytest.mark.parametrize(
     "data",
-    [PNG, bytearray(PNG), memoryview(PNG), base64.b64encode(PNG).decode(), "iVBO\n Rw0K"],
+    [PNG, bytearray(PNG), memoryview(PNG), base64.b64encode(PNG).decode(), "iVBO\n Rw0K Ggo="],
     ids=["bytes", "bytearray", "memoryview", "base64", "base64 in lines"],
 )
 def test_data_are_bytes_or_base64(data: Any) -> None:
@@ -49,11 +53,11 @@ def test_attachments_are_kept_apart_and_take_nothing_of_the_budget() -> None:
 
 
 def test_nested_answers_keep_all_files() -> None:
-    inner = ToolOutput("x", media=[ToolFile(b"1", "image/png")], attachments=[ToolFile(b"2", "image/gif")])
-    answer = answer_of(ToolOutput(inner, is_error=True, media=[ToolFile(b"3", "image/webp")]), BUDGET)
+    inner = ToolOutput("x", media=[ToolFile(PNG, "image/png")], attachments=[ToolFile(b"GIF89a", "image/gif")])
+    answer = answer_of(ToolOutput(inner, is_error=True, media=[ToolFile(WEBP, "image/webp")]), BUDGET)
     assert answer.is_error
-    assert [read(file) for file in answer.media] == [b"1", b"3"]
-    assert [read(file) for file in answer.attachments] == [b"2"]
+    assert [read(file) for file in answer.media] == [PNG, WEBP]
+    assert [read(file) for file in answer.attachments] == [b"GIF89a"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_nested_answers_keep_all_files() -> None:
         (ToolFile(PNG, None), "its media type is not one"),  # type: ignore[arg-type]  # what types do not check
         (ToolFile(7, "image/png"), "its data are int, not bytes"),  # type: ignore[arg-type]
         ("a.png", "it is a str, not a ToolFile"),
-        (ToolFile(b"x" * (MOST_BYTES + 1), "image/png"), "a result takes at most 100 files, 10485760 bytes"),
+        (ToolFile(PNG + b"x" * MOST_BYTES, "image/png"), "a result takes at most 100 files, 10485760 bytes"),
     ],
     ids=["no base64", "no type", "a parameter", "no text", "a number", "no file", "too large"],
 )
@@ -78,11 +82,48 @@ def test_what_cannot_be_kept_is_left_out_and_said_to_be(file: Any, says: str) ->
     assert not answer.is_error
 
 
+@pytest.mark.parametrize(
+    ("media_type", "data"),
+    [
+        ("image/png", PNG),
+        ("image/jpeg", JPEG),
+        ("image/gif", b"GIF87a"),
+        ("image/gif", b"GIF89a"),
+        ("image/webp", WEBP),
+        ("application/pdf", PDF),
+        ("application/pdf", b"\n" * 1019 + PDF),
+        ("image/avif", b"whatever"),
+        ("text/plain", b""),
+    ],
+)
+def test_files_that_are_what_they_say(media_type: str, data: bytes) -> None:
+    assert disagreement(media_type, data) is None
+
+
+@pytest.mark.parametrize(
+    ("media_type", "data", "said"),
+    [
+        ("image/png", JPEG, "its bytes are image/jpeg, not image/png"),
+        ("image/jpeg", PNG, "its bytes are image/png, not image/jpeg"),
+        ("image/gif", b"GIF88a", "its bytes are no image/gif"),
+        ("image/webp", b"RIFF\x1a\0\0\0WAVEfmt ", "its bytes are no image/webp"),
+        ("application/pdf", b"\n" * 1020 + PDF, "its bytes are no application/pdf"),
+        ("application/pdf", b"<html>", "its bytes are no application/pdf"),
+        ("image/png", b"", "it is empty, which no image/png is"),
+    ],
+)
+def test_files_that_are_not_what_they_say(media_type: str, data: bytes, said: str) -> None:
+    assert disagreement(media_type, data) == said
+    answer = answer_of(ToolOutput("A page.", media=[ToolFile(data, media_type, "page")]), BUDGET)
+    assert answer.media == ()
+    assert answer.output == f"A page.\n[the file 'page' ({media_type}) is left out: {said}]"
+
+
 def test_files_together_have_a_limit() -> None:
-    half = ToolFile(b"x" * (MOST_BYTES // 2), "image/png")
+    half = ToolFile(b"x" * (MOST_BYTES // 2), "image/avif")
     answer = answer_of(ToolOutput(media=[half, half], attachments=[half]), BUDGET)
     assert (len(answer.media), len(answer.attachments)) == (2, 0)
-    many = answer_of(ToolOutput(media=[ToolFile(b"", "image/png")] * (MOST_FILES + 1)), BUDGET)
+    many = answer_of(ToolOutput(media=[ToolFile(b"", "image/avif")] * (MOST_FILES + 1)), BUDGET)
     assert len(many.media) == MOST_FILES
 
 
