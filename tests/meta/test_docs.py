@@ -205,6 +205,13 @@ def test_a_page_is_read() -> None:
     assert page.anchors == {"a-b-c", "a-b-c-1"}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_what_is_installed_is_a_clone(page: Page) -> None:
+    """No index has chatfold: only the README says what works where it is installed already."""
+    text = page.file.read_text(encoding="utf-8").replace("`pip install 'chatfold[anthropic]'` adds", "")
+    assert re.findall(r"pip install (?!\S*\./)\S*chatfold\S*", text) == []
+
+
 def test_what_of_a_shell_block_runs() -> None:
     script, targets = runnable("git clone x\ncd x\nmake demo   # look\nchatfold --version\npip install y\n")
     assert script == "chatfold --version\n"
