@@ -7,7 +7,7 @@ argument's name. Messages and results are ``chatfold.inputs``'s.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from events.content import Content
@@ -244,6 +244,18 @@ def checked_tool_names(names: object) -> tuple[str, ...] | None:
     for place, name in enumerate(names):
         _short(name, f"$.tools[{place}]")
     return tuple(dict.fromkeys(names))
+
+
+def check_known_tools(names: Sequence[str], agent: str, known: Collection[str]) -> None:
+    """Check that an agent has all tools of these names.
+
+    Raises:
+        InvalidValue: It has not; names those that it does not have.
+    """
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        none, has = ", ".join(map(repr, unknown)), ", ".join(sorted(known)) or "none"
+        raise InvalidValue(f"$.tools[{names.index(unknown[0])}]", f"agent {agent!r} has no tool {none}; it has: {has}")
 
 
 def checked_retention(seconds: object) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from chatfold.checks import (
+    check_known_tools,
     checked_chat,
     checked_command_id,
     checked_effort,
@@ -31,6 +32,7 @@ from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
 from events.state import ChatState
+from store.append import PlanRun
 from store.loading import load_chat, read_recorded
 
 
@@ -72,10 +74,23 @@ class ChatKeeping(Commanding):
     async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:
         """Hand the chat to another agent.
 
+        Of the tools that the chat has chosen (``set_active_tools``), those that the new agent does not have are dropped
+        with it; where none is left, the new agent's own choice counts.
+
         Raises:
             UnknownAgent: This engine has agents, and none of this name.
         """
-        return await self._command(chat, c.SetAgent(agent=self._check_agent(agent)), command_id)
+        command = c.SetAgent(agent=self._check_agent(agent))
+        new = self.runtime.agents.get(agent)
+
+        def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
+            chosen = run.state.control.active_tools
+            if new is None or not chosen:
+                return (command,)
+            kept = tuple(name for name in chosen if name in new.tool_names)
+            return (command,) if kept == chosen else (command, c.SetActiveTools(tools=kept or None))
+
+        return await self._commands(chat, commands, command_id, (command.trigger, command))
 
     async def set_active_tools(
         self, chat: str, tools: Sequence[str] | None, *, command_id: str | None = None
@@ -87,15 +102,23 @@ class ChatKeeping(Commanding):
 
         Args:
             chat: The chat.
-            tools: Names of tools; those that the chat's agent does not have are passed by. An empty list means all,
-                None the agent's own choice (``Agent.active_tools``).
+            tools: Names of tools that the chat's agent has. An empty list means all, None the agent's own choice
+                (``Agent.active_tools``).
             command_id: See the class.
 
         Raises:
-            InvalidValue: It is no list of texts.
+            InvalidValue: It is no list of texts, or the chat's agent, where this engine has it, does not have them all.
             TransitionNotAllowed: The chat is archived, or it began before this release was alone with its database.
         """
-        return await self._command(chat, c.SetActiveTools(tools=checked_tool_names(tools)), command_id)
+        command = c.SetActiveTools(tools=checked_tool_names(tools))
+
+        def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
+            agent = self.runtime.agents.get(run.state.control.agent)
+            if agent is not None:
+                check_known_tools(command.tools or (), agent.name, agent.tool_names)
+            return (command,)
+
+        return await self._commands(chat, commands, command_id, (command.trigger, command))
 
     async def set_pinned(self, chat: str, pinned: bool, *, command_id: str | None = None) -> Receipt:  # noqa: FBT001
         """Pin or unpin the chat."""

@@ -149,14 +149,19 @@ class Agent:
         """The system texts that are not blank, in order."""
         return tuple(self.system)
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of all tools that the agent has, active or not."""
+        return frozenset(tool.name for tool in self.tools)
+
     def offered(self, chosen: Sequence[str] | None = None) -> tuple[Tool, ...]:
         """Return the tools that the model may call.
 
         They come in the order of their names: the same in every process, whatever the order of declaration.
 
         Args:
-            chosen: Names that a chat chose; those that the agent does not have are passed by. An empty list means all,
-                None the agent's own choice.
+            chosen: Names that a chat chose; those that the agent does not have any more are passed by. An empty list
+                means all, None the agent's own choice.
         """
         names = self.active_tools if chosen is None else chosen
         return tuple(tool for tool in self.tools if not names or tool.name in names)
@@ -227,9 +232,8 @@ def _known_names(agent: Agent, what: str) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise AgentDeclarationError(what, f"active_tools must be a list of names, not {type(names).__name__}")
     given = tuple(names)
-    known = {tool.name for tool in agent.tools}
     for name in given:
-        if name not in known:
+        if name not in agent.tool_names:
             raise AgentDeclarationError(what, f"active_tools names {name!r}, which is none of its tools")
     return tuple(sorted({*given}))
 

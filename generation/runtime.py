@@ -187,7 +187,7 @@ class Runtime:
                 system_digest=digest_of(system),
                 tools_digest=tools_digest(tools, agent.provider_tools),
                 tool_set=ToolSet(agent.tools, active),
-                inactive=frozenset(tool.name for tool in agent.tools) - frozenset(active),
+                inactive=agent.tool_names - frozenset(active),
             )
             _make_room(self._declared)
             self._declared[agent.name, active] = known

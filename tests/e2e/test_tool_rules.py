@@ -327,7 +327,7 @@ async def test_tools_that_are_not_active_are_not_offered_and_not_run(place: Plac
             2,
         ]
         assert [tool.name for tool in _policy(state).tools] == ["add"]
-        await scene.engine.set_active_tools(chat, ["ask_client", "no such tool"])
+        await scene.engine.set_active_tools(chat, ["ask_client"])
         await scene.engine.send_message(chat, "Ask")
         action = (await scene.settled(chat, "requires_action")).control.action
         assert action is not None
