@@ -113,8 +113,13 @@ class ChatKeeping(Commanding):
     async def erase(self, chat: str, message_ids: Sequence[str], *, command_id: str | None = None) -> Receipt:
         """Erase the content of messages for good; facts and digests stay.
 
+        Messages that left history (an edit removed them, their compaction was undone, or they were deleted from the
+        queue) can be named too. What belongs to no message goes with any: pieces of an answer that is not committed,
+        what was asked of a summary that never came, labels of turns, and titles that the chat has no more. The title
+        that it has stays: ``set_title(chat, None)`` first takes it off.
+
         Raises:
-            MessageNotFound: One of them is not in this chat.
+            MessageNotFound: One of them is not, and never was, in this chat.
         """
         command = c.Erase(targets=checked_message_ids(message_ids, "$.message_ids"))
         return await self._command(chat, command, command_id, transcript=True)

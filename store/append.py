@@ -16,13 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chatstate.classify import X, classify
-from chatstate.commands import Acquire, Adopt, AnyCommand
+from chatstate.commands import Acquire, Adopt, AnyCommand, Erase
 from chatstate.decide import decide
 from chatstate.errors import (
     ChatForeign,
     ChatNotFound,
     ContentTooLarge,
     IdempotencyConflict,
+    MessageNotFound,
     Refusal,
     TransitionNotAllowed,
 )
@@ -32,7 +33,7 @@ from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
 from events.encoding import encode_each
 from events.envelope import Envelope, Recorded
-from events.erasure import content_of_messages
+from events.erasure import content_of_messages, has_message
 from events.errors import TooLarge
 from events.ids import ChatId, CommandId
 from events.levels import NEWEST, level_of_all, readable_at
@@ -439,11 +440,18 @@ class Journal:
         return tuple(events), blobs
 
     async def _erasing(self, append: Append, run: PlanRun) -> Append:
-        """Return an append with what an erasure leaves of contents, and with the blobs that the chat needs no more."""
+        """Return an append with what an erasure leaves of contents, and with the blobs that the chat needs no more.
+
+        Raises:
+            MessageNotFound: A message is named that never was in this chat.
+        """
         targets = {
             t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
         }
         log = await self.store.read_events(append.chat)
+        if missing := sorted(target for target in targets if not has_message(log, target)):
+            reason = f"no message {', '.join(map(repr, missing))} is or was in this chat"
+            raise MessageNotFound(Erase.trigger, run.met[0], reason)
         places = content_of_messages(log, targets)
         before = {stored.envelope.version: stored.content for stored in log}
         erased = {version: erase_items(before[version], which) for version, which in places.items()}
