@@ -176,6 +176,7 @@ class Draft:
         self.control.indexes = index(self.messages)
         self.control.indexes.steps = old.steps
         self.control.indexes.stop_after = old.stop_after
+        self.control.indexes.more_step = old.more_step
         self.history_changed = True
 
     def erase(self, targets: frozenset[MessageId]) -> None:

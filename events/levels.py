@@ -69,6 +69,7 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenAction, "result_budget"): GENERATION,
         (ToolResultPart, "context"): GENERATION,
         (Indexes, "nudged"): GENERATION,
+        (Indexes, "more_step"): GENERATION,
         HookContextPart: GENERATION,
         SkillPart: GENERATION,
         ContextProblemPart: GENERATION,
