@@ -222,6 +222,11 @@ LEVELS: Final = Levels(SINCE)
 """What this release says of values."""
 
 
+def known_at(level: int, cls: type[Struct]) -> bool:
+    """Whether releases of ``level`` know a type: of an event, a part, or a record."""
+    return LEVELS.since(cls) <= level
+
+
 def level_of(value: Struct) -> int:
     """Return the lowest level of releases that can read an event, or a record."""
     return LEVELS.of(value)

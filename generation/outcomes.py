@@ -12,9 +12,9 @@ from chatstate.cancellations import answers
 from events.content import Content
 from events.control import OpenCall
 from events.ids import CallKey, MessageId, message_id
-from events.levels import GENERATION
+from events.levels import known_at
 from events.messages import Message, Step
-from events.parts import Part, ToolResultPart
+from events.parts import HookContextPart, Part, ToolResultPart
 from events.reasons import Reason
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.error_texts import given_up
@@ -46,7 +46,7 @@ class Answered(Struct, frozen=True, kw_only=True):
         message = self._message(message_id(run.state.control.version + 1, 0))
         if message is not None:
             # A chat of an older level cannot keep what the hook said, nor that it said it: it would say it for ever.
-            more = self.more if run.level >= GENERATION else ()
+            more = self.more if known_at(run.level, HookContextPart) else ()
             run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=more))
             _fail_after(run, self.error)
             return
