@@ -152,7 +152,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         epoch=attempt.state.control.epoch,
         worker=runtime.worker,
         attempt=attempt.running.attempt,
-        tools=runtime.declared(attempt.agent, attempt.policy).tool_set,
+        tools=attempt.declared.tool_set,
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,
