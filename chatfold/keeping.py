@@ -31,7 +31,7 @@ from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
 from events.state import ChatState
-from store.loading import load_chat, read_recorded
+from store.loading import load_chat, must_be_there, read_recorded
 
 
 class ChatKeeping(Commanding):
@@ -155,9 +155,8 @@ class ChatKeeping(Commanding):
         store, identity = self.runtime.journal.store, checked_chat(chat)
         while True:
             loaded = await load_chat(store, identity, transcript=False)
-            if loaded is None and await store.tombstone(identity) is None:
-                raise ChatNotFound("delete", "N", f"there is no chat {chat}")
             if loaded is None:
+                must_be_there(await store.tombstone(identity), "delete", chat)
                 return
             header = loaded.header
             if not header.foreign and header.status not in ("waiting", "error"):
@@ -241,8 +240,7 @@ class ChatKeeping(Commanding):
         """
         store = self.runtime.journal.store
         log = await read_recorded(store, source, upto=version)
-        if not log:
-            raise ChatNotFound("fork", "N", f"there is no chat {source}")
+        must_be_there(log or None, "fork", source)
         if version is not None and version > log[-1].version:
             raise ChatNotFound("fork", "N", f"chat {source} has no version {version}; its newest is {log[-1].version}")
         origin = state_at(log, log[-1].version)

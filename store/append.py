@@ -20,7 +20,6 @@ from chatstate.commands import Acquire, Adopt, AnyCommand, Erase
 from chatstate.decide import decide
 from chatstate.errors import (
     ChatForeign,
-    ChatNotFound,
     ContentTooLarge,
     IdempotencyConflict,
     MessageNotFound,
@@ -57,7 +56,7 @@ from store.contract import (
 from store.errors import ChatExists, OutcomeUnknown
 from store.failpoints import reach
 from store.heading import header_of, listed_at, title_of
-from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
+from store.loading import LoadedChat, load_state, must_be_there, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL, level_of_new_chat
 from store.turns import Turn, Turns
 from store.warm import WarmChats
@@ -286,7 +285,7 @@ class Journal:
                 raise
             if prepared is None:
                 if not unread:
-                    return Outcome(chat=_must(loaded, chat), recorded=())
+                    return Outcome(chat=must_be_there(loaded, "load", chat), recorded=())
                 loaded, unread = await self._current(chat, loaded, transcript=transcript), False
                 continue
             append, after = prepared
@@ -342,7 +341,7 @@ class Journal:
         found = await self.store.find_command(chat, identity.command)
         if found is None:
             return None
-        loaded = _must(await self.load(chat, transcript=transcript), chat)
+        loaded = must_be_there(await self.load(chat, transcript=transcript), "load", chat)
         if found.fingerprint != identity.fingerprint:
             state = classify(loaded.state.control)
             reason = f"command id {identity.command!r} was used at version {found.first} with other content"
@@ -487,9 +486,3 @@ def _reads_whole(control: bytes) -> bool:
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:
     return LoadedChat(state=state, header=header.header, now=header.now, holder_alive=header.holder_alive)
-
-
-def _must(loaded: LoadedChat | None, chat: ChatId) -> LoadedChat:
-    if loaded is None:
-        raise ChatNotFound("load", X.N, f"there is no chat {chat}")
-    return loaded
