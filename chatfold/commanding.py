@@ -14,7 +14,7 @@ from chatfold.providers import ProviderPool
 from chatfold.receipts import Receipt, receipt
 from chatfold.refusals import Refusals
 from chatstate import commands as c
-from chatstate.errors import ChatNotFound, Refusal
+from chatstate.errors import Refusal
 from events.control import Control
 from events.ids import ChatId, CommandId
 from events.records import Actor
@@ -26,7 +26,7 @@ from generation.worker import Claim, Worker
 from store.append import CommandIdentity, Outcome, PlanRun
 from store.contract import LoadedHeader
 from store.failpoints import reach
-from store.loading import LoadedChat
+from store.loading import LoadedChat, must_be_there
 
 Commands: TypeAlias = Callable[[PlanRun], Sequence[c.AnyCommand]]
 
@@ -46,10 +46,7 @@ class Commanding:
         Raises:
             ChatNotFound: It is not.
         """
-        loaded = await self.runtime.journal.store.load_header(chat)
-        if loaded is None:
-            raise ChatNotFound(what, "N", f"there is no chat {chat}")
-        return loaded
+        return must_be_there(await self.runtime.journal.store.load_header(chat), what, chat)
 
     async def _load(self, what: str, chat: ChatId) -> LoadedChat:
         """Return a chat with its transcript for ``what``, which is asked of chats that are there.
@@ -57,10 +54,7 @@ class Commanding:
         Raises:
             ChatNotFound: It is not.
         """
-        loaded = await self.runtime.journal.load(chat, transcript=True)
-        if loaded is None:
-            raise ChatNotFound(what, "N", f"there is no chat {chat}")
-        return loaded
+        return must_be_there(await self.runtime.journal.load(chat, transcript=True), what, chat)
 
     def _check_agent(self, agent: str) -> str:
         # An engine without agents serves those of other processes: it cannot know them.

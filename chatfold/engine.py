@@ -193,8 +193,8 @@ class Engine(ChatCommands):
         source, first = checked_chat(chat), checked_number(after, "$.after")
         last = None if upto is None else checked_number(upto, "$.upto")
         log = await read_recorded(self._store, source, after=first, upto=last)
-        if not log and await self._store.load_header(source) is None:
-            raise ChatNotFound("events", "N", f"there is no chat {chat}")
+        if not log:
+            await self._header_of("events", source)
         return log
 
     async def stream(self, chat: str, cursor: str | None = None) -> AsyncGenerator[StreamItem, None]:
@@ -271,9 +271,7 @@ class Engine(ChatCommands):
             await self.runtime.journal.load(known, transcript=True)
         async with self._store.hints(known) as hints:
             while True:
-                loaded = await self._store.load_header(known)
-                if loaded is None:
-                    raise ChatNotFound("settled", "N", f"there is no chat {chat}")
+                loaded = await self._header_of("settled", known)
                 if is_settled(loaded.header):
                     return await self.state(chat)
                 await _next_hint(hints, loaded.header.version, self.settings.poll)

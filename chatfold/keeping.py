@@ -33,7 +33,7 @@ from events.records import ErrorInfo, Origin
 from events.replay import state_at
 from events.state import ChatState
 from store.append import PlanRun
-from store.loading import load_chat, read_recorded
+from store.loading import load_chat, must_be_there, read_recorded
 
 
 class ChatKeeping(Commanding):
@@ -136,8 +136,13 @@ class ChatKeeping(Commanding):
     async def erase(self, chat: str, message_ids: Sequence[str], *, command_id: str | None = None) -> Receipt:
         """Erase the content of messages for good; facts and digests stay.
 
+        Messages that left history (an edit removed them, their compaction was undone, or they were deleted from the
+        queue) can be named too. What belongs to no message goes with any: pieces of an answer that is not committed,
+        what was asked of a summary that never came, labels of turns, and titles that the chat has no more. The title
+        that it has stays: ``set_title(chat, None)`` first takes it off.
+
         Raises:
-            MessageNotFound: One of them is not in this chat.
+            MessageNotFound: One of them is not, and never was, in this chat.
         """
         command = c.Erase(targets=checked_message_ids(message_ids, "$.message_ids"))
         return await self._command(chat, command, command_id, transcript=True)
@@ -173,9 +178,8 @@ class ChatKeeping(Commanding):
         store, identity = self.runtime.journal.store, checked_chat(chat)
         while True:
             loaded = await load_chat(store, identity, transcript=False)
-            if loaded is None and await store.tombstone(identity) is None:
-                raise ChatNotFound("delete", "N", f"there is no chat {chat}")
             if loaded is None:
+                must_be_there(await store.tombstone(identity), "delete", chat)
                 return
             header = loaded.header
             if not header.foreign and header.status not in ("waiting", "error"):
@@ -259,8 +263,7 @@ class ChatKeeping(Commanding):
         """
         store = self.runtime.journal.store
         log = await read_recorded(store, source, upto=version)
-        if not log:
-            raise ChatNotFound("fork", "N", f"there is no chat {source}")
+        must_be_there(log or None, "fork", source)
         if version is not None and version > log[-1].version:
             raise ChatNotFound("fork", "N", f"chat {source} has no version {version}; its newest is {log[-1].version}")
         origin = state_at(log, log[-1].version)

@@ -9,7 +9,8 @@ from chatfold.checks import checked_chat
 from chatfold.commanding import Commanding
 from chatstate.classify import classify
 from chatstate.errors import ChatForeign, TransitionNotAllowed
-from events.levels import GENERATION
+from events.levels import known_at
+from events.vocabulary import SideCallRecorded
 from generation.errors import TitleNotProposed, UnknownAgent
 from generation.naming import CHEAP, Titles
 from generation.side_jobs import propose_title
@@ -41,7 +42,7 @@ class ChatNaming(Commanding):
             raise ChatForeign("propose_title", classify(control), "it was imported; fork or adopt it first")
         if control.archived:
             raise TransitionNotAllowed("propose_title", classify(control), "it is archived")
-        if loaded.header.reader_level < GENERATION:
+        if not known_at(loaded.header.reader_level, SideCallRecorded):
             reason = "a worker of an older release may run this chat"
             raise TransitionNotAllowed("propose_title", classify(control), reason)
         if agent is None:

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from chatfold.sweep import each_chat
 from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored, check_uses
-from chatstate.errors import ChatNotFound
 from events.errors import EventsError
 from events.ids import ChatId
 from store.building import build_segments
 from store.contract import Header, LoadedHeader, Store
 from store.errors import MalformedRow, StoreError, StoreUnavailable
 from store.heading import header_of
+from store.loading import must_be_there
 from store.schema import level_of_new_chat
 
 _TRIES: Final = 10
@@ -100,8 +100,7 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
     for _ in range(_TRIES):
         log = LogCheck(chat)
         await check_stored(log, store, identity, None)
-        if not log.version and not log.found:
-            raise ChatNotFound("repair", "N", f"there is no chat {chat}")
+        must_be_there(log if log.version or log.found else None, "repair", chat)
         loaded, unreadable = await _header(store, identity)
         before = loaded.header if loaded is not None else None
         header = _header_from(log, identity, before, store.write_level)

@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from chatstate.errors import ChatNotFound
 from events import vocabulary as v
 from events.control import Control
 from events.envelope import Recorded
@@ -25,7 +24,7 @@ from generation.cursor import Cursor
 from generation.errors import SubscriberTooSlow
 from generation.parts import EpisodeKey, LivePart, PartBuffer
 from store.contract import Hint, Store
-from store.loading import load_chat, read_recorded
+from store.loading import load_chat, must_be_there, read_recorded
 
 
 class EventItem(Struct, frozen=True, kw_only=True):
@@ -129,9 +128,8 @@ class ChatStream:
                     await self._wake.wait()
 
     async def _look(self) -> tuple[Control, list[Recorded]]:
-        loaded = await load_chat(self._store, self._chat, transcript=False)
-        if loaded is None:
-            raise ChatNotFound("stream", "N", f"there is no chat {self._chat}")
+        found = await load_chat(self._store, self._chat, transcript=False)
+        loaded = must_be_there(found, "stream", self._chat)
         control = loaded.state.control
         return control, await read_recorded(self._store, self._chat, after=self._version, upto=control.version)
 

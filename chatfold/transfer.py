@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from chatfold.checks import checked_new_chat
 from chatfold.version import RELEASE
-from chatstate.errors import ChatNotFound
 from events.codec import decode
 from events.contentlist import content_blobs
 from events.digest import verify_chain
@@ -27,7 +26,7 @@ from events.reducer import fold
 from store.contract import NewEvent, Store
 from store.errors import ChatExists
 from store.heading import header_of as row_of
-from store.loading import PAGE
+from store.loading import PAGE, must_be_there
 from store.schema import level_of_new_chat
 
 
@@ -95,9 +94,7 @@ async def stored_log(store: Store, chat: str, *, blobs: bool = False) -> LoadedL
         ChatNotFound: There is no such chat.
         StoreUnavailable: The store cannot be read.
     """
-    loaded = await store.load_header(ChatId(chat))
-    if loaded is None:
-        raise ChatNotFound("export", "N", f"there is no chat {chat}")
+    loaded = must_be_there(await store.load_header(ChatId(chat)), "export", chat)
     events: list[StoredEvent] = []
     while len(events) < loaded.header.version:
         page = await store.read_events(ChatId(chat), after=len(events), upto=loaded.header.version, limit=PAGE)

@@ -18,7 +18,6 @@ from chatfold.sweep import each_chat
 from chatfold.transfer import referred_blobs
 from chatstate import audit
 from chatstate.audit import Auditor
-from chatstate.errors import ChatNotFound
 from events.codec import decode
 from events.digest import GENESIS, ChainCheck
 from events.envelope import StoredEvent
@@ -30,6 +29,7 @@ from store.columns import EVENTS
 from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
 from store.heading import header_of
+from store.loading import must_be_there
 from store.segments import SCHEMA, UnfitSegment, compare, open_segment
 
 Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob", "feed", "use"]
@@ -217,8 +217,7 @@ async def _verify_once(store: Store, chat: str) -> Verdict:
         await check_stored(log, store, ChatId(chat), None)
         return _verdict(chat, log)
     if loaded is None:
-        if not await store.read_events(ChatId(chat), limit=1, content=False):
-            raise ChatNotFound("verify", "N", f"there is no chat {chat}")
+        must_be_there(await store.read_events(ChatId(chat), limit=1, content=False) or None, "verify", chat)
         if await store.load_header(ChatId(chat)) is not None:  # it was made in between
             return await _verify_once(store, chat)
         log.add("header", None, NO_HEADER)

@@ -64,7 +64,7 @@ class QueueFull(Refusal):
 
 
 class MessageNotFound(Refusal):
-    """No message of this id is in history (it never was, or it was removed)."""
+    """No message of this id is in history (it never was, or it was removed); or to be erased, it never was."""
 
     code = "message_not_found"
 

@@ -114,6 +114,7 @@ class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
         context_source: Name of the context source whose context is in history.
         context_revision: Its revision.
         nudged: Whether a hook has let the current turn go on, which it may once.
+        more_step: Whether it did so since the last resume: these steps may be one more than the most.
     """
 
     messages: int = 0
@@ -132,6 +133,7 @@ class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):
     context_source: str | None = None
     context_revision: str | None = None
     nudged: bool = False
+    more_step: bool = False
 
 
 class QueueItem(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):

@@ -176,10 +176,17 @@ class Draft:
         self.control.indexes = index(self.messages)
         self.control.indexes.steps = old.steps
         self.control.indexes.stop_after = old.stop_after
+        self.control.indexes.more_step = old.more_step
         self.history_changed = True
 
     def erase(self, targets: frozenset[MessageId]) -> None:
-        """Erase the content of messages in history with their re-inserted copies, of queued ones, and of arguments."""
+        """Erase the content of messages in history with their re-inserted copies, of queued ones, and of arguments.
+
+        What the user asked of a summary that has not come yet, and the label of the turn, go with any of them: see
+        ``events.erasure``.
+        """
+        self.turn_label = erase_value(self.turn_label) if self.turn_label is not None else None
+        self.hint = erase_value(self.hint) if self.hint is not None else None
         self.messages = Messages(
             [
                 TranscriptMessage(item.id, erased(item.message), item.version) if self._named(item, targets) else item

@@ -3,29 +3,41 @@
 Erasing goes by message id. A message's content lies in the event that created it, and may lie elsewhere too: in an
 edit of it while it was queued, in the recorded result that it took into history, in arguments that an approval
 replaced, in copies that a compaction re-inserted. What a user asked of a summary belongs to the summary.
+
+What belongs to nothing that has an id must not outlive an erasure either: a result that was recorded and never entered
+history, because an edit removed its call, goes with that call's message. What was asked of a summary that never came
+(or has not come yet), labels of turns, and titles that the chat has no more go with whatever is erased. The title that
+it has stays: its owner sees it in lists, and may change it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 from events.codec import decode_places
 from events.effects import Effects
 from events.envelope import StoredEvent
-from events.ids import CallKey, MessageId, message_id, message_of
+from events.ids import CallKey, MessageId, message_id, message_of, place_of
 from events.messages import Message
 from events.paths import contents
 from events.upcasting import REGISTRY, Registry
 from events.vocabulary import (
+    ChatCreated,
+    ChatForked,
     CompactionCommitted,
     CompactionRequested,
     Event,
     MessagesImported,
     QueuedMessageEdited,
     ResultsSubmitted,
+    TitleChanged,
     ToolResultRecorded,
+    TurnLabelChanged,
 )
+
+_Recorded: TypeAlias = dict[CallKey, tuple[int, tuple[int, ...]]]
+"""Calls whose result is recorded and has not entered history -> where its content lies: version, and places there."""
 
 
 def content_of_message(stored: StoredEvent, index: int, registry: Registry = REGISTRY) -> tuple[int, ...]:
@@ -61,29 +73,57 @@ def content_of_messages(
     """
     wanted = frozenset(messages)
     found: dict[int, set[int]] = {}
-    recorded: dict[CallKey, tuple[int, tuple[int, ...]]] = {}
-    hint: tuple[int, tuple[int, ...]] | None = None
+    recorded: _Recorded = {}
+    hints: dict[int, tuple[int, ...]] = {}
+    hint: int | None = None
+    beside: dict[int, tuple[int, ...]] = {}
+    title: int | None = None
     for stored in log:
         event, version = decode_places(stored, registry), stored.envelope.version
         if isinstance(event, ToolResultRecorded):
             recorded[event.result.call] = version, _places(event.result)
         if isinstance(event, CompactionRequested):
-            hint = version, _places(event.hint)
+            hint, hints[version] = version, _places(event.hint)
         for at, places in _belonging(event, version, wanted, recorded):
             found.setdefault(at, set()).update(places)
-        if isinstance(event, CompactionCommitted):
+        if isinstance(event, CompactionCommitted) and event.manual and hint is not None:
             # The summary comes first; what only users see of it, and messages that stand there again, come after it.
-            if hint is not None and any(message_id(version, index) in wanted for index in range(_BOUNDARY)):
-                found.setdefault(hint[0], set()).update(hint[1])
+            if not any(message_id(version, index) in wanted for index in range(_BOUNDARY)):
+                del hints[hint]
             hint = None
+        if isinstance(event, TurnLabelChanged):
+            beside[version] = _places(event.label)
+        if isinstance(event, _TITLED):
+            title, beside[version] = version, _places(event.title)
+    if title is not None:
+        del beside[title]
+    for at, places in (hints | beside).items() if wanted else ():
+        found.setdefault(at, set()).update(places)
     return {version: tuple(sorted(places)) for version, places in sorted(found.items()) if places}
+
+
+def has_message(log: Sequence[StoredEvent], message: MessageId, registry: Registry = REGISTRY) -> bool:
+    """Whether an event of a log created a message: it may have left history since.
+
+    Args:
+        log: All events of the chat, in order; contents are not read.
+        message: Its id.
+        registry: The types known.
+
+    Raises:
+        UnknownEventType, NewerSchema, MalformedEvent: As ``codec.decode``.
+    """
+    place = place_of(message)
+    if place is None or not 0 < place[0] <= len(log):
+        return False
+    return place[1] < len(_created(decode_places(log[place[0] - 1], registry)))
 
 
 def _belonging(
     event: Event,
     version: int,
     wanted: frozenset[MessageId],
-    recorded: dict[CallKey, tuple[int, tuple[int, ...]]],
+    recorded: _Recorded,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     if isinstance(event, QueuedMessageEdited) and event.id in wanted:
         yield version, _places(event.message)
@@ -102,9 +142,16 @@ def _belonging(
         yield version, _places(message)
         if message is None and event.answers[index].reason is None and event.answers[index].call in recorded:
             yield recorded[event.answers[index].call]
+    for answer in event.answers:
+        recorded.pop(answer.call, None)
+    if event.removed_from is not None:
+        yield from (recorded[call] for call in recorded if message_of(call) in wanted)
+        recorded.clear()
 
 
 _NONE: Final[tuple[int, ...]] = ()
+
+_TITLED: Final = (ChatCreated, ChatForked, TitleChanged)
 
 _BOUNDARY: Final = 3
 """Messages of a boundary."""

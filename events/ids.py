@@ -35,6 +35,15 @@ def message_id(version: int, index: int) -> MessageId:
     return f"{version}.{index}"  # type: ignore[return-value]  # without the call of the type: each fold asks for many
 
 
+def place_of(message: MessageId) -> tuple[int, int] | None:
+    """Return the version and the index that an id is made of; None of a text that is no id."""
+    version, _, index = message.partition(".")
+    if not (version.isascii() and version.isdecimal() and index.isascii() and index.isdecimal()):
+        return None
+    place = int(version), int(index)
+    return place if message_id(*place) == message else None
+
+
 def call_key(message: MessageId, part: int) -> CallKey:
     """Return the identity of the tool call at position ``part`` of ``message``."""
     return CallKey(f"{message}.{part}")

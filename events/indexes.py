@@ -47,11 +47,11 @@ def advance(indexes: Indexes, message: MessageId, body: Message) -> bool:
         indexes.turn_start = message
         indexes.steps = 0
         indexes.stop_after = False
-        indexes.nudged = False
+        indexes.nudged = indexes.more_step = False
         return True
     elif body.origin is None and any(type(part) is HookContextPart and part.event == "stop" for part in body.parts):
         # A copy says nothing of the current turn: a compaction may show again what let an earlier one go on.
-        indexes.nudged = True
+        indexes.nudged = indexes.more_step = True
     return False
 
 

@@ -69,6 +69,7 @@ SINCE: Final[Since] = MappingProxyType(
         (OpenAction, "result_budget"): GENERATION,
         (ToolResultPart, "context"): GENERATION,
         (Indexes, "nudged"): GENERATION,
+        (Indexes, "more_step"): GENERATION,
         HookContextPart: GENERATION,
         SkillPart: GENERATION,
         ContextProblemPart: GENERATION,
@@ -219,6 +220,11 @@ def _fields(cls: type[Struct]) -> tuple[FieldInfo, ...]:
 
 LEVELS: Final = Levels(SINCE)
 """What this release says of values."""
+
+
+def known_at(level: int, cls: type[Struct]) -> bool:
+    """Whether releases of ``level`` know a type: of an event, a part, or a record."""
+    return LEVELS.since(cls) <= level
 
 
 def level_of(value: Struct) -> int:

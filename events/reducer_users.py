@@ -52,7 +52,7 @@ def _resumed(draft: Draft, _event: v.TurnResumed, _: Envelope) -> None:
     control.model_attempts = control.takeovers = 0
     control.retry = control.not_before = None
     control.indexes.steps = 0
-    control.indexes.stop_after = False
+    control.indexes.stop_after = control.indexes.more_step = False
 
 
 def _compaction_requested(draft: Draft, event: v.CompactionRequested, _: Envelope) -> None:

@@ -198,7 +198,10 @@ class Agent:
 
     @property
     def revision(self) -> str:
-        """Digest of all that matters for what the agent does, but for the code of its functions."""
+        """Digest of all that matters for what the agent does, but for the code of its functions.
+
+        Another release may give another one for the same declaration: see ``generation.digest``.
+        """
         return digest_of(
             {
                 "name": self.name,
@@ -280,7 +283,7 @@ def _facts(model: ModelConfig | None) -> Any:
 def _tool_facts(tool: Tool) -> dict[str, Any]:
     names = ("runner", "crash", "exclusive", "stop_after", "needs_approval", "timeout")
     facts = {"digest": tool.digest, **{name: getattr(tool, name) for name in names}}
-    # Named only where they are there: revisions of agents that were declared before them stay as they were.
+    # Named only where they are there: of themselves they change no revision of an agent that has none of them.
     later = {
         "reconcile": tool.reconcile is not None or None,
         "action_timeout": tool.action_timeout,

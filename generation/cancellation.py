@@ -58,7 +58,7 @@ class CancelScope(Generic[T]):
         left_with: Set by the work, and asked once if it is left behind: what it gives in place of a value, if anything.
     """
 
-    __slots__ = ("_cause", "_left", "_patience", "_task", "_waiting", "left_with")
+    __slots__ = ("_begun", "_cause", "_left", "_patience", "_task", "_waiting", "left_with")
 
     def __init__(self, patience: float | None = None) -> None:
         self.left_with: Callable[[], T | None] | None = None
@@ -67,6 +67,12 @@ class CancelScope(Generic[T]):
         self._task: asyncio.Task[T] | None = None
         self._cause: Cause | None = None
         self._left = False
+        self._begun = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the work was entered."""
+        return self._begun
 
     @property
     def over(self) -> bool:
@@ -140,6 +146,7 @@ class CancelScope(Generic[T]):
 
     async def _telling(self, work: Coroutine[Any, Any, T]) -> T:
         """Do the work, and wake whoever waits as it ends: its task would tell a turn of the event loop later."""
+        self._begun = True
         try:
             return await work
         finally:

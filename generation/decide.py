@@ -91,12 +91,12 @@ def _answered(control: Control, _: Policy) -> Facts | None:
 
 
 def _steps_used(control: Control, policy: Policy) -> Facts | None:
-    # A turn that a hook lets go on may have one answer more.
-    steps, nudged = control.indexes.steps, control.indexes.nudged
-    if steps < policy.max_steps + nudged:
+    # Where a hook let the turn go on, these steps may be one more.
+    steps, more = control.indexes.steps, control.indexes.more_step
+    if steps < policy.max_steps + more:
         return None
     facts: Facts = {"steps": steps, "max_steps": policy.max_steps}
-    return facts | {"nudged": True} if nudged else facts
+    return facts | {"nudged": True} if more else facts
 
 
 def _budget_spent(control: Control, policy: Policy) -> Facts | None:

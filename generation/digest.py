@@ -1,7 +1,11 @@
-"""Digests of plain data: the same data gives the same digest, in every process and release. Pure.
+"""Digests of plain data: the same data gives the same digest, in every process. Pure.
 
 A digest is the first 128 bits of a SHA-256 as 22 characters of URL-safe base64 without padding: it tells one prompt or
 policy from another, and stands in many events. (Logs of releases before 0.2 hold 64 hexadecimal digits instead.)
+
+All fields of a struct count, so a release that adds one to what an agent or a model declares gives other revisions and
+policies, and each chat records its policy once more. Digests that are compared with those of an earlier release, which
+are those of messages and of what stands before signed thinking, are pinned by a test.
 """
 
 from __future__ import annotations

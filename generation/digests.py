@@ -84,7 +84,7 @@ def options_digest(request: ModelRequest) -> str:
 
 def tools_digest(tools: Sequence[ToolSpec], native: Sequence[ProviderTool]) -> str:
     """Return the digest of the tools of a request: its own, and those that the service runs."""
-    # Named only where there are any: the digests of requests without stay as they were.
+    # Named only where there are any: most requests have none, and their digest is that of their own tools.
     return digest_of([*tools, {"native": native}] if native else tools)
 
 

@@ -46,10 +46,6 @@ CHAIN_MESSAGES: Final[dict[str, tuple[str, str | None]]] = {
         f"The conversation could not be continued: reasoning lost the answer that belongs to it. {_NOT_YOURS}",
         "match=reasoning_follower_missing",
     ),
-    "executed_history_unsafe": (
-        f"The conversation cannot go on: a search in it does not match on our side. {_NOT_YOURS} Begin a new chat.",
-        "match=executed_history_unsafe",
-    ),
     "closed": ("{name} closed its stream before the answer was whole.", None),
     "broken": (
         "{name} no longer knows the conversation so far; it is sent again in full.",

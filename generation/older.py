@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from chatstate import commands as c
 from events.content import Content
-from events.levels import GENERATION
+from events.levels import NEWEST, readable_at
 from events.parts import ToolResultPart
 from generation.prompt_parts import result_part
 from generation.providers.files import as_text
@@ -22,24 +22,21 @@ _NO_ATTACHMENTS: Final = "[Attachments of this result were left out: an older re
 
 def result_at(part: ToolResultPart, level: int) -> ToolResultPart:
     """Return a result as a chat of ``level`` can keep it: with arguments, hooks' words and files in its text."""
-    if level >= GENERATION or part.output is None:
-        return part
-    if part.rewritten is None and part.context is None and not part.media and not part.attachments:
+    if level >= NEWEST or part.output is None or readable_at(part, level) is part:
         return part
     shown = result_part(part, "", "")
     texts = [shown.text, *map(as_text, shown.media), *[_NO_ATTACHMENTS] * bool(part.attachments)]
-    output = Content("\n\n".join(texts))
-    return replace(part, output=output, rewritten=None, context=None, media=(), attachments=())
+    return replace(readable_at(part, level), output=Content("\n\n".join(texts)))
 
 
 def submission_at(command: c.SubmitResults, level: int) -> c.SubmitResults:
     """Return a client's answers as a chat of ``level`` can keep them."""
-    if level >= GENERATION or not any(each.media or each.attachments for each in command.results):
-        return command
     return replace(command, results=tuple(_submitted_at(each, level) for each in command.results))
 
 
 def _submitted_at(given: c.SubmittedResult, level: int) -> c.SubmittedResult:
     part = ToolResultPart(call=given.call, output=given.output, media=given.media, attachments=given.attachments)
-    output = result_at(part, level).output
-    return given if output is None else replace(given, output=output, media=(), attachments=())
+    kept = result_at(part, level)
+    if kept is part or kept.output is None:
+        return given
+    return replace(given, output=kept.output, media=kept.media, attachments=kept.attachments)

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from chatstate import commands as c
 from chatstate.cancellations import answers
 from events.content import Content
-from events.ids import MessageId, message_id
-from events.levels import GENERATION
+from events.control import OpenCall
+from events.ids import CallKey, MessageId, message_id
+from events.levels import known_at
 from events.messages import Message, Step
-from events.parts import Part, ToolResultPart
+from events.parts import HookContextPart, Part, ToolResultPart
+from events.reasons import Reason
 from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError
@@ -44,7 +46,7 @@ class Answered(Struct, frozen=True, kw_only=True):
         message = self._message(message_id(run.state.control.version + 1, 0))
         if message is not None:
             # A chat of an older level cannot keep what the hook said, nor that it said it: it would say it for ever.
-            more = self.more if run.level >= GENERATION else ()
+            more = self.more if known_at(run.level, HookContextPart) else ()
             run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=more))
             _fail_after(run, self.error)
             return
@@ -116,30 +118,43 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class ToolsEnded(Struct, frozen=True, kw_only=True):
-    """Results of a batch that are not recorded yet. ``whole``: no call of it runs any more.
+    """Results of a batch that are not recorded yet. ``whole``: all its calls have one.
 
-    ``error``: why the turn fails with them, in the same append.
+    ``error``: why the turn fails with them, in the same append. ``unstarted``: calls without a result of which nothing
+    ran: the log has them as started, because that is written before.
     """
 
     results: tuple[ToolResultPart, ...]
     whole: bool = True
     error: ClassifiedError | None = None
+    unstarted: tuple[CallKey, ...] = ()
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
-        """Record the results, and commit the batch where it is whole."""
+        """Record the results, and commit the batch where it is whole.
+
+        Of the calls that never began, those that run again with the next holder stay open.
+        """
         self._record(run, fence)
+        self._record_unstarted(run, fence, lambda call: call.lost_with_worker)
         if self.whole:
             run.do(c.CommitStep(fence=fence))
         _fail_after(run, self.error)
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
-        """Keep what finished; what still runs is answered as unknown."""
+        """Keep what finished; what still runs is answered as unknown, and what never began as not started."""
         self._record(run, fence)
+        self._record_unstarted(run, fence, lambda call: call.runs)
         run.do(c.FinishInterruption(fence=fence))
 
     def _record(self, run: PlanRun, fence: c.Fence) -> None:
         for result in self.results:
             run.do(c.RecordToolResult(fence=fence, result=result_at(result, run.level)))
+
+    def _record_unstarted(self, run: PlanRun, fence: c.Fence, also: Callable[[OpenCall], bool]) -> None:
+        for call in run.state.control.indexes.open_calls:
+            if call.key in self.unstarted and also(call):
+                part = ToolResultPart(call=call.key, is_error=True, reason=Reason.NOT_STARTED)
+                run.do(c.RecordToolResult(fence=fence, result=part))
 
 
 class ResultsCame(Struct, frozen=True, kw_only=True):

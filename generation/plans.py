@@ -21,8 +21,9 @@ from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.content import Content
 from events.control import Control
 from events.ids import WorkerId
-from events.levels import GENERATION
+from events.levels import known_at
 from events.records import Actor, ErrorInfo, Policy, ReleaseReason
+from events.vocabulary import ContextMarked, SideCallRecorded, TurnLabelChanged
 from generation.budget import result_budget
 from generation.decide import decide_generation_action
 from generation.decision import (
@@ -40,6 +41,9 @@ from store.append import Plan, PlanRun
 
 LeftBy: TypeAlias = Callable[[Control], Leftover]
 """Says what the attempt under way left whose holder or runner is gone."""
+
+_BESIDE: Final = (ContextMarked, SideCallRecorded, TurnLabelChanged)
+"""Events that are written beside the turns alone."""
 
 _NOTHING: Final = Leftover()
 
@@ -303,4 +307,9 @@ def may_write_beside(run: PlanRun) -> bool:
 
     It is this store's, not put away, and all that may run it know such events.
     """
-    return not run.foreign and run.level >= GENERATION and classify(run.state.control) not in ARCHIVED
+    return takes_beside(run.state.control, foreign=run.foreign, level=run.level)
+
+
+def takes_beside(control: Control, *, foreign: bool, level: int) -> bool:
+    """Return what ``may_write_beside`` does, of a chat that is at hand."""
+    return not foreign and all(known_at(level, event) for event in _BESIDE) and classify(control) not in ARCHIVED

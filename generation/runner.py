@@ -25,7 +25,7 @@ from generation.actions.attempt import Attempt
 from generation.actions.compaction import compact
 from generation.actions.context import collect_context
 from generation.actions.hooked import after_effect
-from generation.actions.tools import run_tools
+from generation.actions.tools import not_begun, run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
 from generation.flushing import with_leftovers
@@ -240,7 +240,9 @@ class ChatRunner:
             return task, await scope.run(self._effect(attempt, task))
         except WorkCancelled as cancelled:
             self._log.debug("effect_cancelled", cause=cancelled.cause.name)
-            return task, Stopped() if cancelled.cause in (Cause.USER_INTERRUPT, Cause.SHUTDOWN) else None
+            if cancelled.cause not in (Cause.USER_INTERRUPT, Cause.SHUTDOWN):
+                return task, None
+            return task, Stopped() if scope.begun else not_begun(attempt)
         finally:
             self._scope = None
             if self._runtime.observed:
@@ -281,7 +283,7 @@ class ChatRunner:
                 kind=running.kind,
                 policy=policy,
                 began_at=self._runtime.now() if observed else 0,
-                inactive=self._runtime.declared(agent, policy).inactive if observed else (),
+                inactive=self._runtime.declared(agent, policy, control.policy).inactive if observed else (),
             ),
         )
 

@@ -129,8 +129,7 @@ class Runtime:
     observer: Observer = NOBODY
     hooks: Hooks = NO_HOOKS
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
-    _declared: dict[tuple[str, tuple[str, ...]], Declared] = field(default_factory=dict)
-    _declared_last: dict[str, tuple[Policy, Declared]] = field(default_factory=dict)
+    _declared: dict[tuple[str, str], Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)
     _actor: Actor | None = None
 
@@ -172,14 +171,14 @@ class Runtime:
             held = self._policies[key] = _held(agent, control, level)
         return held
 
-    def declared(self, agent: Agent, policy: Policy) -> Declared:
-        """Return what an agent of this process says in each request under a policy: its active tools alone."""
-        last = self._declared_last.get(agent.name)
-        if last is not None and last[0] is policy:  # chats of one agent share its policy
-            return last[1]
-        active = tuple(tool.name for tool in policy.tools)
-        known = self._declared.get((agent.name, active))
+    def declared(self, agent: Agent, policy: Policy, digest: str) -> Declared:
+        """Return what an agent of this process says in each request under a policy, known by its digest.
+
+        Of its tools these are the active ones alone.
+        """
+        known = self._declared.get((agent.name, digest))
         if known is None:
+            active = tuple(tool.name for tool in policy.tools)
             system, tools = agent.system_texts, tuple(tool.spec for tool in agent.tools if tool.name in active)
             known = Declared(
                 system=system,
@@ -190,8 +189,7 @@ class Runtime:
                 inactive=agent.tool_names - frozenset(active),
             )
             _make_room(self._declared)
-            self._declared[agent.name, active] = known
-        self._declared_last[agent.name] = (policy, known)
+            self._declared[agent.name, digest] = known
         return known
 
     def options_digest(self, request: ModelRequest) -> str:

@@ -17,7 +17,6 @@ from chatstate.errors import Refusal
 from events.content import Content
 from events.control import Control
 from events.ids import ChatId, MessageId
-from events.levels import GENERATION
 from events.messages import Step
 from events.records import AttemptReport, Policy, SideCallKind
 from events.state import ChatState
@@ -36,7 +35,7 @@ from generation.naming import (
     turns_of,
 )
 from generation.observing import Effect
-from generation.plans import may_write_beside
+from generation.plans import may_write_beside, takes_beside
 from generation.runtime import Runtime
 from generation.side_calls import DEADLINE, LABEL_TOKENS, TITLE_TOKENS, Question, SideAnswer, ask
 from generation.titles import Turn, fallback_label, fallback_title, label_of, title_of
@@ -155,9 +154,10 @@ class SideJobs:
         """Begin what there is to do for a chat that was let go, after what is under way for it."""
         agent = self._runtime.agents.get(loaded.state.control.agent)
         titles = None if agent is None else agent.titles
-        if agent is None or titles is None or loaded.header.foreign or loaded.header.reader_level < GENERATION:
+        header, control = loaded.header, loaded.state.control
+        if agent is None or titles is None or control.status not in _LABELLED:
             return
-        if loaded.state.control.status not in _LABELLED or loaded.state.control.archived:
+        if not takes_beside(control, foreign=header.foreign, level=header.reader_level):
             return
         self._wanted[chat] = _Wanted(agent, titles, loaded)
         if chat not in self._tasks:

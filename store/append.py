@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chatstate.classify import X, classify
-from chatstate.commands import Acquire, Adopt, AnyCommand
+from chatstate.commands import Acquire, Adopt, AnyCommand, Erase
 from chatstate.decide import decide
 from chatstate.errors import (
     ChatForeign,
-    ChatNotFound,
     ContentTooLarge,
     IdempotencyConflict,
+    MessageNotFound,
     Refusal,
     TransitionNotAllowed,
 )
@@ -32,7 +32,7 @@ from events.control import Control, decode_control, encode_control
 from events.digest import GENESIS
 from events.encoding import encode_each
 from events.envelope import Envelope, Recorded
-from events.erasure import content_of_messages
+from events.erasure import content_of_messages, has_message
 from events.errors import TooLarge
 from events.ids import ChatId, CommandId
 from events.levels import NEWEST, level_of_all, readable_at
@@ -56,7 +56,7 @@ from store.contract import (
 from store.errors import ChatExists, OutcomeUnknown
 from store.failpoints import reach
 from store.heading import header_of, listed_at, title_of
-from store.loading import LoadedChat, load_state, read_blobs, read_recorded, read_stored
+from store.loading import LoadedChat, load_state, must_be_there, read_blobs, read_recorded, read_stored
 from store.schema import READER_LEVEL, level_of_new_chat
 from store.turns import Turn, Turns
 from store.warm import WarmChats
@@ -285,7 +285,7 @@ class Journal:
                 raise
             if prepared is None:
                 if not unread:
-                    return Outcome(chat=_must(loaded, chat), recorded=())
+                    return Outcome(chat=must_be_there(loaded, "load", chat), recorded=())
                 loaded, unread = await self._current(chat, loaded, transcript=transcript), False
                 continue
             append, after = prepared
@@ -341,7 +341,7 @@ class Journal:
         found = await self.store.find_command(chat, identity.command)
         if found is None:
             return None
-        loaded = _must(await self.load(chat, transcript=transcript), chat)
+        loaded = must_be_there(await self.load(chat, transcript=transcript), "load", chat)
         if found.fingerprint != identity.fingerprint:
             state = classify(loaded.state.control)
             reason = f"command id {identity.command!r} was used at version {found.first} with other content"
@@ -439,11 +439,18 @@ class Journal:
         return tuple(events), blobs
 
     async def _erasing(self, append: Append, run: PlanRun) -> Append:
-        """Return an append with what an erasure leaves of contents, and with the blobs that the chat needs no more."""
+        """Return an append with what an erasure leaves of contents, and with the blobs that the chat needs no more.
+
+        Raises:
+            MessageNotFound: A message is named that never was in this chat.
+        """
         targets = {
             t for recorded in run.recorded if isinstance(recorded.event, ContentErased) for t in recorded.event.messages
         }
         log = await self.store.read_events(append.chat)
+        if missing := sorted(target for target in targets if not has_message(log, target)):
+            reason = f"no message {', '.join(map(repr, missing))} is or was in this chat"
+            raise MessageNotFound(Erase.trigger, run.met[0], reason)
         places = content_of_messages(log, targets)
         before = {stored.envelope.version: stored.content for stored in log}
         erased = {version: erase_items(before[version], which) for version, which in places.items()}
@@ -479,9 +486,3 @@ def _reads_whole(control: bytes) -> bool:
 
 def _refreshed(header: LoadedHeader, state: ChatState) -> LoadedChat:
     return LoadedChat(state=state, header=header.header, now=header.now, holder_alive=header.holder_alive)
-
-
-def _must(loaded: LoadedChat | None, chat: ChatId) -> LoadedChat:
-    if loaded is None:
-        raise ChatNotFound("load", X.N, f"there is no chat {chat}")
-    return loaded

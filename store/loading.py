@@ -7,11 +7,13 @@ left aside and the whole log is folded.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from chatstate.classify import X
+from chatstate.errors import ChatNotFound
 from events.codec import decode_each
 from events.contentlist import content_blobs
 from events.control import decode_control, encode_control
@@ -26,6 +28,7 @@ from store.log import get_logger
 from store.segments import UnfitSegment, check_chain, newest_chain, open_segment, read_messages, read_state
 
 _log = get_logger(__name__)
+_T = TypeVar("_T")
 
 PAGE = 1000
 """Events read at once."""
@@ -55,6 +58,17 @@ class LoadedChat(Struct, frozen=True, kw_only=True, gc=False):
     def lease_dead(self) -> bool:
         """Whether the chat has a holder and its lease is dead; once true it stays true for this holder."""
         return self.header.holder is not None and not self.holder_alive
+
+
+def must_be_there(found: _T | None, what: str, chat: str) -> _T:
+    """Return what was found of a chat, for ``what``, which is asked of chats that are there.
+
+    Raises:
+        ChatNotFound: Nothing was found.
+    """
+    if found is None:
+        raise ChatNotFound(what, X.N, f"there is no chat {chat}")
+    return found
 
 
 async def load_chat(store: Store, chat: ChatId, *, transcript: bool) -> LoadedChat | None:

@@ -7,6 +7,7 @@ from chatstate.cancellations import answers
 from chatstate.errors import MessageNotFound
 from chatstate.handlers.context import Context
 from events import vocabulary as v
+from events.ids import place_of
 
 
 def fork(_ctx: Context, command: c.ForkChat) -> v.ChatForked:
@@ -87,10 +88,14 @@ def record_side_call(_ctx: Context, command: c.RecordSideCall) -> v.SideCallReco
 
 
 def erase(ctx: Context, command: c.Erase) -> v.ContentErased:
-    """Erase the content of messages in history or in the queue."""
+    """Erase the content of messages in history or in the queue, or that were.
+
+    What is there no more may have been: the state does not say so, and whoever has the log looks it up.
+    """
     transcript = ctx.state.need_transcript(ctx.trigger)
     known = {item.id for item in transcript.messages} | set(transcript.queued)
-    missing = [target for target in command.targets if target not in known]
+    left = {target: place_of(target) for target in command.targets if target not in known}
+    missing = [target for target, place in left.items() if place is None or not 0 < place[0] < ctx.version]
     if missing or not command.targets:
         ctx.refuse(MessageNotFound, f"no message {', '.join(map(repr, missing)) or '(none was named)'} is in this chat")
     return v.ContentErased(messages=command.targets)

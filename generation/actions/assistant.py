@@ -33,7 +33,7 @@ def generate(attempt: Attempt) -> Coroutine[Any, Any, Outcome]:
 def _call(attempt: Attempt) -> ModelCall:
     model = attempt.model()
     prompt = attempt.prompt.build(attempt.state.messages)
-    own = attempt.runtime.declared(attempt.agent, attempt.policy).system
+    own = attempt.declared.system
     system = attempt.prompt.system_after(own) if prompt.system else None
     stores = _stores(attempt, model)
     chain = continuation(prompt, model, stores=stores, lost=attempt.state.control.lost_response)

@@ -18,7 +18,7 @@ from generation.outcomes import Failed
 from generation.parts import EpisodeKey
 from generation.plans import Outcome
 from generation.prompt import Prompt
-from generation.runtime import Runtime
+from generation.runtime import Declared, Runtime
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -47,6 +47,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     prompt: Prompt
     episode: EpisodeKey
     effect: Effect
+
+    @property
+    def declared(self) -> Declared:
+        """What the agent says in each request, and its tools to be called."""
+        return self.runtime.declared(self.agent, self.policy, self.state.control.policy)
 
     def config(self, model: ModelPolicy) -> ModelConfig:
         """Return the configuration behind a recorded model, for its options.

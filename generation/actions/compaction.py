@@ -130,7 +130,7 @@ def _summary(call: ModelCall) -> Summarised:
     reason = call.assembler.finish.reason if call.assembler.finish is not None else "unknown"
     text = summary_of(call.assembler.parts(MessageId("0.0")), reason, call.model.provider)
     shown = summarised(text)
-    declared = attempt.runtime.declared(attempt.agent, attempt.policy)
+    declared = attempt.declared
     fixed = (*request.system, *(f"{tool.name}{tool.description}{tool.schema}" for tool in declared.tools))
     control = attempt.state.control
     return Summarised(

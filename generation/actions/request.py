@@ -41,7 +41,7 @@ def make_request(
     Raises:
         ProviderError: The model is not configured here any more.
     """
-    own = attempt.runtime.declared(attempt.agent, attempt.policy)
+    own = attempt.declared
     texts: tuple[str, ...]
     system_digest: str | None
     if not prompt.system:

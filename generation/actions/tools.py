@@ -14,7 +14,7 @@ from generation.actions.attempt import Attempt
 from generation.budget import result_budget
 from generation.cancellation import Cause
 from generation.live import live_files
-from generation.outcomes import ResultsCame, ToolsEnded
+from generation.outcomes import ResultsCame, Stopped, ToolsEnded
 from generation.parts import LiveResult
 from generation.plans import Outcome
 from generation.repair import parse_object
@@ -53,6 +53,15 @@ async def run_tools(attempt: Attempt, record: Callable[[ResultsCame], Awaitable[
             return outcome
 
 
+def not_begun(attempt: Attempt) -> Outcome:
+    """Return what an effect comes to that was started in the log, and was stopped before any of it ran."""
+    if attempt.running.kind != "tools":
+        return Stopped()
+    calls = attempt.state.control.indexes.open_calls
+    unstarted = tuple(call.key for call in calls if call.runs and not call.possibly_done)
+    return ToolsEnded(results=(), whole=False, unstarted=unstarted)
+
+
 async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[ResultsCame], Awaitable[None]]) -> Outcome:
     shown = _Shown(attempt, batch)
     async for first in batch:
@@ -61,9 +70,10 @@ async def _collect(attempt: Attempt, batch: RunningBatch, record: Callable[[Resu
         shown.take(results)
         parts = tuple(result.part() for result in results)
         if fault := next((result.fault for result in results if result.fault is not None), None):
+            left = len(batch.unfinished)
             late = await batch.stop(attempt.runtime.settings.grace)
             parts += tuple(result.part() for result in late)
-            return ToolsEnded(results=parts, whole=not batch.unfinished, error=fault)
+            return ToolsEnded(results=parts, whole=len(late) == left, error=fault, unstarted=batch.unstarted)
         if not batch.unfinished:
             return ToolsEnded(results=parts)
         await _to_the_end(record(ResultsCame(results=parts)))
@@ -86,7 +96,8 @@ async def _stop(attempt: Attempt, batch: RunningBatch) -> Outcome | None:
     match attempt.scope.cause:
         case Cause.USER_INTERRUPT | Cause.SHUTDOWN:
             results = await batch.stop(grace, cancel=False)
-            return ToolsEnded(results=tuple(result.part() for result in results), whole=False)
+            parts = tuple(result.part() for result in results)
+            return ToolsEnded(results=parts, whole=False, unstarted=batch.unstarted)
         case Cause.HISTORY_CHANGED:
             # What replaces this work starts nothing until the old tools have ended or had their grace.
             await batch.stop(grace)
@@ -141,7 +152,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         epoch=attempt.state.control.epoch,
         worker=runtime.worker,
         attempt=attempt.running.attempt,
-        tools=runtime.declared(attempt.agent, attempt.policy).tool_set,
+        tools=attempt.declared.tool_set,
         now=runtime.now,
         budget=result_budget(model.context_limit if model is not None else None),
         cleanup=runtime.settings.grace,

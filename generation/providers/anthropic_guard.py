@@ -6,15 +6,13 @@ and on those before it alone, so what is made of it stays valid while messages a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, final
+from collections.abc import Collection, Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
 from events.content import Json
-from generation.error_texts import chain_message
-from generation.errors import ClassifiedError, ProviderError
-from generation.prompt_flat import flatten, told
+from generation.prompt_flat import told
 from generation.prompt_types import PromptCall, PromptMessage, PromptPart, PromptReasoning, PromptResult
 from generation.providers.metadata import own
 from generation.providers.native import WEB_SEARCH
@@ -29,8 +27,6 @@ Violation: TypeAlias = Literal[
     "invalid_result",
 ]
 """What may be wrong with a call or a result that the service ran."""
-
-_UNSAFE: Final = "executed_history_unsafe"
 
 
 class Found(NamedTuple):
@@ -63,35 +59,22 @@ class Guard:
         return other
 
     def take(self, message: PromptMessage) -> PromptMessage:
-        """Return the next message as it may be sent: as it is, repaired, as text, or without what the service ran.
+        """Return the next message as it may be sent: as it is, or without bad calls and with bad results as text.
 
-        Raises:
-            ProviderError: It is not safe even so.
+        That is repeated until nothing is wrong. It comes to an end, and there is none that is not safe then: each time
+        there is a call or a result less of those that the service ran, and without any nothing is wrong.
         """
         if not any(map(_executed, message.parts)):
             return message
-        found: list[Found] = []
-        for step in STEPS:
-            made = step(self, message)
-            if not (found := self.violations(made)):
-                self._seen |= {identity for part in made.parts if (identity := self._id(part))}
-                return made
-        code = f"match={_UNSAFE} {' '.join(sorted({each.violation for each in found}))}"
-        raise ProviderError(
-            ClassifiedError(
-                kind="generic", message=chain_message(_UNSAFE, self._provider), provider=self._provider, detail=code
-            )
-        )
+        made = message
+        while found := self.violations(made):
+            made = _without(made, {each.place for each in found})
+        self._seen |= {identity for part in made.parts if (identity := self._id(part))}
+        return made if made is message else without_broken_thinking(message, made)
 
     def violations(self, message: PromptMessage) -> list[Found]:
         """Return what is wrong with a message where it stands."""
         return list(_violations(message, [self._data(part) for part in message.parts], self._seen))
-
-    def repaired(self, message: PromptMessage) -> PromptMessage:
-        """Return a message without bad calls, and with bad results as text; repeated until nothing is wrong."""
-        while found := self.violations(message):
-            message = _without(message, {each.place for each in found})
-        return message
 
     def _data(self, part: PromptPart) -> dict[str, Json]:
         return (own(part.metadata, self._provider, self._model) or {}) if _executed(part) else {}  # type: ignore[union-attr]
@@ -102,22 +85,6 @@ class Guard:
 
 def _executed(part: PromptPart) -> bool:
     return isinstance(part, PromptCall | PromptResult) and part.provider_executed
-
-
-def _as_it_is(guard: Guard, message: PromptMessage) -> PromptMessage:
-    return message
-
-
-def _all_as_text(guard: Guard, message: PromptMessage) -> PromptMessage:
-    return flatten(message, lambda call, result: False)
-
-
-def _stripped(guard: Guard, message: PromptMessage) -> PromptMessage:
-    return replace(message, parts=tuple(part for part in message.parts if not _executed(part)))
-
-
-STEPS: Sequence[Callable[[Guard, PromptMessage], PromptMessage]] = (_as_it_is, Guard.repaired, _all_as_text, _stripped)
-"""What is tried, one after the other, until nothing is wrong."""
 
 
 def _violations(message: PromptMessage, data: list[dict[str, Json]], seen: Collection[str]) -> Iterator[Found]:
@@ -181,16 +148,23 @@ def _is_result(block: dict[str, Json]) -> bool:
 
 
 def _without(message: PromptMessage, bad: Collection[int]) -> PromptMessage:
-    """Return a message without bad calls and with bad results as text.
-
-    Thinking behind the first of them goes too: it was signed behind something else.
-    """
+    """Return a message without bad calls and with bad results as text."""
     parts: list[PromptPart] = []
     calls = {part.id: part for part in message.parts if isinstance(part, PromptCall)}
     for place, part in enumerate(message.parts):
-        if place in bad:
-            if isinstance(part, PromptResult):
-                parts.append(told(calls.get(part.id), part))
-        elif not isinstance(part, PromptReasoning) or place < min(bad):
+        if place not in bad:
             parts.append(part)
+        elif isinstance(part, PromptResult):
+            parts.append(told(calls.get(part.id), part))
     return replace(message, parts=tuple(parts))
+
+
+def without_broken_thinking(message: PromptMessage, made: PromptMessage) -> PromptMessage:
+    """Return what was ``made`` of an answer without thinking behind the first part that is not as it was.
+
+    It was signed behind something else.
+    """
+    pairs = enumerate(zip(message.parts, made.parts, strict=False))
+    first = next((place for place, (old, new) in pairs if old is not new), len(made.parts))
+    kept = (part for part in made.parts[first:] if not isinstance(part, PromptReasoning))
+    return replace(made, parts=(*made.parts[:first], *kept))

@@ -23,7 +23,7 @@ from generation.prompt_types import (
     PromptResult,
     PromptText,
 )
-from generation.providers.anthropic_guard import Guard
+from generation.providers.anthropic_guard import Guard, without_broken_thinking
 from generation.providers.anthropic_prefix import Prefix, before_messages
 from generation.providers.files import IMAGES, PDF, as_text
 from generation.providers.metadata import own, own_reasoning
@@ -62,7 +62,7 @@ def body_and_prefix(request: ModelRequest) -> tuple[dict[str, Any], str]:
 
     Raises:
         OptionRefused: An option of the request is none of this transport's.
-        ProviderError: The request is over a limit of the service, or not safe to send.
+        ProviderError: The request is over a limit of the service.
     """
     made = _made(request)
     check_limits(request, made.size, NAME, ANTHROPIC_BYTES)
@@ -147,7 +147,10 @@ class _Wire:
         return other
 
     def take(self, message: PromptMessage) -> None:
-        message = self.prefix.take(self._guard.take(flatten(message, self._takes_back)))
+        flat = flatten(message, self._takes_back)
+        if flat is not message:
+            flat = without_broken_thinking(message, flat)
+        message = self.prefix.take(self._guard.take(flat))
         self.size.take(message)
         made = _blocks(message, self._model)
         if not made:

@@ -31,6 +31,7 @@ class RunningBatch:
         self._ended: deque[RunningCall] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._refusals: list[CallResult] = []
+        self._unstarted: list[CallKey] = []
 
     async def __aenter__(self) -> Self:
         self._refusals.extend(reversed(exclusive_refusals(self._calls)))
@@ -77,6 +78,11 @@ class RunningBatch:
         """Calls whose end nobody has taken yet, in call order."""
         return tuple(self._running)
 
+    @property
+    def unstarted(self) -> tuple[CallKey, ...]:
+        """Calls that were ended before anything of them ran: it is known that they had no effect."""
+        return tuple(self._unstarted)
+
     def ended(self, call: CallKey) -> bool:
         """Whether a call's end was taken."""
         return call not in self._running
@@ -87,16 +93,16 @@ class RunningBatch:
         Args:
             grace: Seconds.
             cancel: Ask the calls to end at once. Else they may end by themselves within the grace, and are asked after
-                it.
+                it; those that wait to begin do not begin any more.
 
         Returns:
             The results that had come or came in time and were not taken, in the order in which calls ended. The calls
-            of ``unfinished`` before, less those of these results, have an unknown outcome.
+            of ``unfinished`` before, less those of these results and of ``unstarted``, have an unknown outcome.
         """
         results = list(reversed(self._refusals))
         self._refusals.clear()
-        if cancel:
-            for running in self._running.values():
+        for running in self._running.values():
+            if cancel or running.waits:
                 running.cancel()
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
@@ -110,9 +116,9 @@ class RunningBatch:
             for running in self._running.values():
                 running.cancel()
             # What was asked to end is given the moment that this takes; a function that goes on is abandoned.
-            late = await asyncio.gather(*(running.wait(_UNWINDING) for running in self._running.values()))
+            await asyncio.gather(*(running.wait(_UNWINDING) for running in self._running.values()))
+            late = [self._take(running) for running in tuple(self._running.values())]
             results += [result for result in late if result is not None]
-            self._running.clear()
         return tuple(results)
 
     def _next_end(self) -> asyncio.Future[None]:
@@ -127,7 +133,10 @@ class RunningBatch:
 
     def _take(self, ended: RunningCall) -> CallResult | None:
         self._running.pop(ended.call.key, None)
-        return ended.result()
+        result = ended.result()
+        if result is None and ended.unstarted:
+            self._unstarted.append(ended.call.key)
+        return result
 
 
 def run_batch(calls: Sequence[ToolCall], env: CallEnvironment) -> RunningBatch:

@@ -75,6 +75,7 @@ class RunningCall:
         self._question: Invocation | None = None
         self._function: Invocation | None = None
         self._came: CallResult | None = None
+        self._possibly_done = call.possibly_done
         self._name = f"tool {call.name} {call.key}"
         self._task = asyncio.create_task(self._supervise(), name=self._name)
 
@@ -104,6 +105,16 @@ class RunningCall:
         return self._function is not None and self._function.begun
 
     @property
+    def waits(self) -> bool:
+        """Whether nothing of it was entered yet: hooks are asked whether it may run, or it has no thread."""
+        return not self.begun and self._question is None
+
+    @property
+    def unstarted(self) -> bool:
+        """Whether it is known that it had no effect, here or with a holder that is gone. Ask once it shall end."""
+        return not self.begun and not self._possibly_done
+
+    @property
     def _work(self) -> Invocation | None:
         """What runs now: the question whether it happened, then the function."""
         return self._function or self._question
@@ -113,12 +124,17 @@ class RunningCall:
         self._task.add_done_callback(lambda _: callback(self))
 
     def cancel(self) -> None:
-        """Ask the call to end: an async function is cancelled, a sync one is told through its context."""
+        """Ask the call to end: an async function is cancelled, a sync one is told through its context.
+
+        One that hooks are still asked about ends at once, and never begins.
+        """
         if self.done or self._ending.asked():
             return
         self._ending.ask()
         if self._work is not None:
             self._work.cancel()
+        else:
+            self._task.cancel()
 
     async def wait(self, grace: float | None = None) -> CallResult | None:
         """Wait for the result, at most ``grace`` seconds (None: as long as it takes); then the call is abandoned.
@@ -169,6 +185,7 @@ class RunningCall:
         outcome: Outcome | None = await self._ask() if self.call.possibly_done else NOT_HAPPENED
         context: str | None = None
         if outcome is NOT_HAPPENED:
+            self._question, self._possibly_done = None, False
             if (hooks := self._env.hooks) is not None:
                 self.call, context, refused = await hooks.before(self.call)
                 if refused is not None:

@@ -220,7 +220,10 @@ class Invocation:
 
     def _call_in_thread(self) -> Outcome | Awaitable[object]:
         """Call a sync function, in its thread."""
+        # Before it looks: whoever asks it to end first, and then finds it not entered, knows that it never will be.
+        self._entered = True
         if self._ending.asked():
+            self._entered = False
             raise CallCancelled("the call was cancelled before it began")
         self._loop.call_soon_threadsafe(self._begin)
         try:

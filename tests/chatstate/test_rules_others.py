@@ -213,6 +213,15 @@ def test_erase_names_messages_of_this_chat_and_at_least_one() -> None:
     chat.do(c.Erase(targets=(message_id(1, 1), chat.control.queue[0].id)))
 
 
+def test_erase_takes_what_was_asked_of_a_summary_that_has_not_come() -> None:
+    chat = reach(X.W, work=answered)
+    chat.do(c.Compact(hint=Content("Keep all names.")))
+    chat.do(c.Erase(targets=(message_id(1, 1),)))
+    hint = chat.state.need_transcript("a test").hint
+    assert hint is not None
+    assert hint.erased
+
+
 def shown(message: Message) -> list[str]:
     parts = [part for part in message.parts if isinstance(part, TextPart)]
     return [part.text.text if part.text.available else "erased" for part in parts]

@@ -19,7 +19,7 @@ from chatfold.testing.servers import Answer, Fail, Reply, ToolCall, Usage
 from events.ids import ChatId
 from events.parts import HookContextPart
 from events.state import ChatState
-from events.vocabulary import StepCommitted, TurnFailed
+from events.vocabulary import StepCommitted, TurnFailed, TurnFinished
 from generation.agents import Limits
 from store import open_store
 from store.loading import read_recorded
@@ -217,6 +217,24 @@ async def test_a_finished_turn_goes_on_once_and_may_exceed_its_steps_by_one(here
         await check(scene, chat)
     assert [(call.facts["text"], call.facts["nudged"]) for call in hook.calls] == [("Done.", False), ("Tested.", True)]
     assert len({call.id for call in hook.calls}) == 2
+
+
+async def test_a_resume_of_a_turn_that_went_on_has_no_more_steps_than_others(here: Place) -> None:
+    """The one answer more was that turn's; what counts anew is the limit."""
+    hook = Recording(HookAnswer(context="Run the tests first."))
+    replies: list[Reply] = [Answer("Done."), Fail(400), CALL, CALL, Answer("Never asked for.")]
+    async with stage(here, replies, tools=[add], hooks=[hook.at("stop")], limits=Limits(max_steps=2)) as scene:
+        chat = await scene.start("Work")
+        await scene.settled(chat, "error")
+        await scene.engine.resume(chat)
+        state = await scene.settled(chat)
+        assert texts(state) == ["Done."]
+        assert len(results(state)) == 2
+        assert len(scene.server.requests) == 4
+        finished = (await read_recorded(scene.store, ChatId(chat)))[-1].event
+        assert isinstance(finished, TurnFinished)
+        assert (finished.cause, finished.decision.facts) == ("max_steps", {"steps": 2, "max_steps": 2})
+        await check(scene, chat)
 
 
 async def test_each_turn_may_go_on_once(here: Place) -> None:

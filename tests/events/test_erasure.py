@@ -10,7 +10,7 @@ from events.content import Content
 from events.contentlist import erase_items
 from events.digest import verify_chain
 from events.envelope import StoredEvent
-from events.erasure import content_of_message, content_of_messages
+from events.erasure import content_of_message, content_of_messages, has_message
 from events.ids import CallKey, MessageId
 from events.messages import Message, QueuedMessage
 from events.parts import TextPart, ToolCallPart, ToolResultPart
@@ -19,12 +19,16 @@ from events.vocabulary import (
     ChatCreated,
     CompactionCommitted,
     CompactionRequested,
+    Event,
+    MessageEdited,
     MessageSent,
     MessagesImported,
     QueuedMessageEdited,
     ResultsSubmitted,
     StepCommitted,
+    TitleChanged,
     ToolResultRecorded,
+    TurnLabelChanged,
 )
 from tests.events.logs import log_of, text
 
@@ -125,3 +129,55 @@ def test_what_was_asked_of_a_summary_goes_with_the_summary(message: str, version
         ]
     ).events
     assert list(content_of_messages(log, [MessageId(message)])) == versions
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [],
+        [CompactionRequested(hint=Content("Keep that she is Bob."))],
+        [CompactionCommitted(attempt=2, manual=False, added=(text("Ada."), text("Ada."), text("Ada.")))],
+    ],
+    ids=["that may come", "that was asked again", "that came for another reason"],
+)
+def test_what_was_asked_of_a_summary_that_did_not_come_goes_with_any_message(after: list[Event]) -> None:
+    asked = CompactionRequested(hint=Content("Keep that she is Ada."))
+    log = log_of([MessageSent(added=(text("Who?"), text("Me?"))), asked, *after]).events
+    assert 2 in content_of_messages(log, [MessageId("1.1")])
+    assert 2 in content_of_messages(log, [MessageId("7.0")])
+    assert content_of_messages(log, []) == {}
+
+
+def test_a_recorded_result_whose_call_was_edited_away_goes_with_the_call() -> None:
+    calls = Message(role="assistant", parts=(call("a"), call("b")))
+    events: list[Event] = [
+        MessageSent(added=(text("First"),)),
+        StepCommitted(attempt=1, added=(calls,)),
+        ToolResultRecorded(attempt=2, result=ToolResultPart(call=CallKey("2.0.0"), output=Content("One"))),
+        ToolResultRecorded(attempt=2, result=ToolResultPart(call=CallKey("2.0.1"), output=Content("Two"))),
+    ]
+    edited = log_of([*events, MessageEdited(removed_from=MessageId("1.0"))]).events
+    assert content_of_messages(edited, [MessageId("2.0")]) == {2: (0, 1), 3: (0,), 4: (0,)}
+    entered = StepCommitted(attempt=2, answers=(Answer(call=CallKey("2.0.0")), Answer(call=CallKey("2.0.1"))))
+    later = [*events, entered, MessageEdited(removed_from=MessageId("1.0"))]
+    assert content_of_messages(log_of(later).events, [MessageId("2.0")]) == {2: (0, 1)}
+    assert content_of_messages(log_of(later).events, [MessageId("5.1")]) == {4: (0,)}
+
+
+@pytest.mark.parametrize(
+    ("message", "there"),
+    [("1.0", True), ("2.1", True), ("7.0", True), ("2.2", False), ("3.0", False), ("0.0", False), ("10.0", False)]
+    + [(wrong, False) for wrong in ("", "1", "01.0", "1.-0", "1.0.0", "a.b", "\N{SUPERSCRIPT ONE}.0")],
+)
+def test_which_messages_a_log_has(message: str, *, there: bool) -> None:
+    assert has_message(LOG, MessageId(message)) == there
+
+
+def test_former_titles_and_labels_go_with_any_message_and_the_title_stays() -> None:
+    created = ChatCreated(
+        chat="chat-1", owner="u", agent="a", release="0.1.0", title=Content("One"), added=(text("Hello"),)
+    )
+    log: list[Event] = [created, TitleChanged(title=Content("Two")), TurnLabelChanged(label=Content("Greeted"))]
+    assert content_of_messages(log_of(log).events, [MessageId("1.0")]) == {1: (0, 1), 3: (0,)}
+    cleared = log_of([*log, TitleChanged(title=None)]).events
+    assert content_of_messages(cleared, [MessageId("1.0")]) == {1: (0, 1), 2: (0,), 3: (0,)}

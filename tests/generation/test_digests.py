@@ -8,8 +8,20 @@ import hashlib
 import msgspec
 import pytest
 
+from events.content import Json
 from generation.digests import MessagesDigest, digest_request
-from generation.prompt_types import ModelRequest, PromptMessage, PromptText, ToolSpec
+from generation.prompt_types import (
+    ModelRequest,
+    PromptCall,
+    PromptFile,
+    PromptMessage,
+    PromptReasoning,
+    PromptResult,
+    PromptText,
+    ToolSpec,
+)
+from generation.providers.anthropic_prefix import Prefix, before_messages
+from generation.providers.native import WebSearch
 
 REQUEST = ModelRequest(
     model="m",
@@ -62,3 +74,31 @@ def test_messages_are_digested_one_after_the_other() -> None:
 
 def text_of(sha256: bytes) -> str:
     return base64.urlsafe_b64encode(sha256[:16]).decode().rstrip("=")
+
+
+def test_digests_that_an_earlier_release_left_are_those_of_this_one() -> None:
+    """Logs hold both, and what goes on from there compares them: signed thinking, and responses that a service keeps.
+
+    A change of the first costs every chat the thinking that it has, once; of the second, a request in full.
+    """
+    tagged: dict[str, Json] = {"provider": "anthropic", "model": "m", "data": {"type": "server_tool_use"}}
+    file = PromptFile(media_type="image/png", data="aGk=", name="a.png")
+    messages = (
+        PromptMessage(role="user", parts=(PromptText(text="hi"), file)),
+        PromptMessage(
+            role="assistant",
+            parts=(
+                PromptReasoning(text="Hm", metadata={"s": 1}, provider="anthropic", model="m"),
+                PromptText(text="Look.", metadata={"citations": []}),
+                PromptCall(id="s", name="web_search", arguments="{}", metadata=tagged, provider_executed=True),
+                PromptResult(id="s", name="web_search", text="[]", metadata=tagged, provider_executed=True),
+                PromptCall(id="c", name="t", arguments='{"a": 1}'),
+            ),
+        ),
+        PromptMessage(role="tool", parts=(PromptResult(id="c", name="t", text="2", is_error=True, media=(file,)),)),
+    )
+    request = msgspec.structs.replace(REQUEST, messages=messages, native=(WebSearch(allowed_domains=["e.com"]),))
+    prefix = Prefix(before_messages(request))
+    for message in messages:
+        prefix.take(message)
+    assert (prefix.digest, digest_request(request).messages) == ("ENUfmE6NI4vg8SO9Lo1hpw", "t1KmHShtJEOUiwvaM0K3uw")

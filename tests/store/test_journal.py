@@ -16,6 +16,7 @@ from chatstate.errors import (
     ChatNotFound,
     ContentTooLarge,
     IdempotencyConflict,
+    MessageNotFound,
     QueueFull,
     Refusal,
     TransitionNotAllowed,
@@ -272,6 +273,22 @@ async def test_an_erasure_drops_content_in_the_same_append(store: CountingStore)
     assert loaded is not None
     parts = [part for item in loaded.state.need_transcript("test").messages for part in item.message.parts]
     assert [part.text.available for part in parts if isinstance(part, TextPart)] == [True, False]
+
+
+async def test_an_erasure_reaches_what_left_history_and_refuses_what_never_was(store: CountingStore) -> None:
+    journal = journal_on(store)
+    await journal.execute(CHAT, doing(b.create()), identity("c1"))
+    await journal.execute(
+        CHAT, doing(c.EditMessage(target=message_id(1, 1), message=b.user("Else"))), identity("c2"), transcript=True
+    )
+    for wrong in (message_id(1, 7), message_id(2, 1), message_id(0, 0)):
+        with pytest.raises(MessageNotFound):
+            await journal.execute(CHAT, doing(c.Erase(targets=(wrong,))), identity(f"no {wrong}"), transcript=True)
+    assert len(await read_recorded(store, CHAT)) == 2
+    await journal.execute(CHAT, doing(c.Erase(targets=(message_id(1, 1),))), identity("c3"), transcript=True)
+    created, edited, _ = await read_recorded(store, CHAT)
+    texts = [part.text for each in (created, edited) for m in each.event.added for part in m.parts]  # type: ignore[union-attr]
+    assert [text.available for text in texts] == [True, False, True]
 
 
 async def test_a_foreign_chat_is_adopted_once(store: CountingStore) -> None:

@@ -1,14 +1,22 @@
-"""What Anthropic ran itself goes back only as it takes it: seven violations, their repair, and the last resort."""
+"""What Anthropic ran itself goes back only as it takes it: seven violations, and that their repair always ends well."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from events.content import Json
-from generation.errors import ProviderError
+from events.codec import decode
+from events.content import Content, Json
+from events.ids import CallKey
+from events.messages import Message
+from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from events.reducer import fold
+from events.vocabulary import MessageSent, StepCommitted
+from generation.prompt import build_prompt
 from generation.prompt_types import (
     ModelRequest,
     PromptCall,
@@ -18,10 +26,10 @@ from generation.prompt_types import (
     PromptResult,
     PromptText,
 )
-from generation.providers import anthropic_guard
 from generation.providers.anthropic_guard import Guard
 from generation.providers.anthropic_wire import NAME, body
 from generation.providers.metadata import tag
+from tests.events.logs import log_of, text
 
 MODEL = "claude-x"
 FOUND: Json = [{"type": "web_search_result", "url": "https://e.com", "title": "E", "encrypted_content": "secret"}]
@@ -140,30 +148,68 @@ def test_what_is_not_the_services_is_not_looked_at() -> None:
     assert Guard(NAME, MODEL).take(message) is message
 
 
-def _nothing(guard: Guard, message: PromptMessage) -> PromptMessage:
-    return message
+INPUTS: list[Json] = [{"query": "q"}, "q", None]
+IDS = st.sampled_from(["srv_1", "srv_2", "srv_3", ""])
+CALLS = st.builds(call, IDS, input=st.sampled_from(INPUTS), name=st.sampled_from(["web_search", "code_execution"]))
+RESULTS = st.builds(
+    result,
+    IDS,
+    content=st.sampled_from([FOUND, None, [], [{"url": "u"}], {"error_code": "e"}, {"error_code": 1}]),
+    type=st.sampled_from(["web_search_tool_result", "code_execution_tool_result"]),
+)
+FOREIGN = st.builds(lambda part: replace(part, metadata=None), CALLS | RESULTS)
+THOUGHT = PromptReasoning(text="t", metadata=tag(NAME, MODEL, {"signature": "s"}))
+PARTS = st.one_of(CALLS, RESULTS, FOREIGN, st.sampled_from([A, B, THOUGHT]))
+MESSAGES = st.builds(said, role=st.sampled_from(["assistant"] * 5 + ["user", "tool"])).flatmap(
+    lambda message: st.lists(PARTS, max_size=9).map(lambda parts: replace(message, parts=tuple(parts)))
+)
 
 
-@pytest.mark.parametrize("kept", range(4))
-def test_the_steps_of_the_guard_are_tried_in_order(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
-    """Where a step does not help the next one is tried."""
-    steps: list[Callable[[Guard, PromptMessage], PromptMessage]] = [_nothing] * 4
-    steps[kept] = anthropic_guard.STEPS[kept]
-    monkeypatch.setattr(anthropic_guard, "STEPS", steps)
-    broken = said(A, call(), result(content=None))
-    if kept == 0:
-        with pytest.raises(ProviderError):
-            Guard(NAME, MODEL).take(broken)
-    else:
-        assert short(Guard(NAME, MODEL).take(broken)) == (["a"] if kept == 3 else ["a", TOLD])
+@given(st.lists(MESSAGES, max_size=4))
+def test_whatever_a_log_holds_is_safe_once_it_is_repaired(messages: list[PromptMessage]) -> None:
+    guard = Guard(NAME, MODEL)
+    for message in messages:
+        before = guard.copy()
+        made = guard.take(message)
+        assert before.violations(made) == []
+        assert before.take(made) is made
+        changed = [place for place, (old, new) in enumerate(zip(message.parts, made.parts)) if old is not new]  # noqa: B905 - it may be shorter
+        first = min([*changed, len(made.parts)])
+        if made is not message:
+            assert not any(isinstance(part, PromptReasoning) for part in made.parts[first:])
+        words = [part for part in message.parts if part in (A, B)]
+        assert [part for part in made.parts if part in (A, B)] == words
 
 
-def test_what_is_not_safe_even_so_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anthropic_guard, "STEPS", [_nothing])
-    with pytest.raises(ProviderError) as caught:
-        Guard(NAME, MODEL).take(said(call(), result(content=None)))
-    error = caught.value.error
-    assert (error.kind, error.retryable, error.provider) == ("generic", False, NAME)
-    assert error.detail == "match=executed_history_unsafe invalid_result orphan_call"
-    assert "does not match on our side" in error.message
-    assert "Begin a new chat" in error.message
+@pytest.mark.parametrize("whose", ["another tool's", "nobody's"])
+def test_what_a_log_holds_of_another_tool_is_told_as_text(whose: str) -> None:
+    """Through all that stands before the guard: the stored events of an answer whose code the service ran."""
+    ran = ToolCallPart(
+        name="code_execution",
+        arguments=Content('{"code":"1+1"}'),
+        provider_call_id="srv_1",
+        runner="provider",
+        metadata=Content(tag(NAME, MODEL, {"type": "server_tool_use", "id": "srv_1", "name": "code_execution"})),
+    )
+    gave = ToolResultPart(
+        call=CallKey("2.0.1"),
+        output=Content([{"stdout": "2"}]),
+        provider_executed=True,
+        metadata=Content(tag(NAME, MODEL, {"type": "code_execution_tool_result", "tool_use_id": "srv_1"})),
+    )
+    if whose == "nobody's":
+        ran, gave = replace(ran, metadata=None), replace(gave, metadata=None)
+    signed = ReasoningPart(text=Content("Hm."), metadata=Content(tag(NAME, MODEL, {"signature": "s"})))
+    answer = Message(role="assistant", parts=(signed, ran, gave, signed, TextPart(text=Content("Two."))), step=None)
+    log = log_of(
+        [
+            MessageSent(added=(text("Add"),)),
+            StepCommitted(attempt=1, added=(answer,)),
+            MessageSent(added=(text("Go on"),)),
+        ]
+    )
+    state = fold([decode(stored) for stored in log.events])
+    messages = body(ModelRequest(model=MODEL, system=(), messages=build_prompt(state).messages))["messages"]
+    kinds = [[block["type"] for block in message["content"]] for message in messages]
+    assert kinds == [["text"], ["thinking", "text", "text"], ["text"]]
+    assert messages[1]["content"][1]["text"].startswith('[code_execution was run with {"code":"1+1"}. Its result:]')

@@ -4,10 +4,12 @@ import asyncio
 import threading
 
 import pytest
+from anyio import CapacityLimiter
+from msgspec import structs
 
 from generation.errors import ToolDeclarationError
 from generation.tools.batch import run_batch
-from generation.tools.contract import Tool
+from generation.tools.contract import Tool, tool
 from generation.tools.invoke import _abandoned_work
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
@@ -213,3 +215,25 @@ def test_tool_set() -> None:
     assert len(ToolSet([second, first], active=["b"])) == 1
     with pytest.raises(ToolDeclarationError, match="two tools"):
         ToolSet([first, first])
+
+
+async def test_stop_tells_what_never_began() -> None:
+    """A function that waits for its only thread is not entered any more; the one that has it was."""
+    entered, leave = threading.Event(), threading.Event()
+
+    @tool
+    def hold() -> str:
+        """Hold the thread."""
+        entered.set()
+        leave.wait(10)
+        return "held"
+
+    one = structs.replace(env(hold), limiter=CapacityLimiter(1))
+    async with run_batch([call("hold", key="5.0.1"), call("hold", key="5.0.2")], one) as batch:
+        await until(entered.is_set)
+        stopping = asyncio.create_task(batch.stop(10, cancel=False))
+        await asyncio.sleep(0)
+        leave.set()
+        (result,) = await stopping
+        assert (result.key, result.answer.output) == ("5.0.1", "held")
+        assert batch.unstarted == ("5.0.2",)
