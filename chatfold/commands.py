@@ -32,6 +32,7 @@ from chatfold.inputs import (
     message_of,
     queued,
     submitted,
+    unfit_arguments,
 )
 from chatfold.naming import ChatNaming
 from chatfold.receipts import Receipt
@@ -224,7 +225,10 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
 
         Raises:
             ActionStale: Another action is open, or none.
-            ToolResultsInvalid: The answers do not match what is open, or one is no JSON.
+            ToolResultsInvalid: The answers do not match what is open, or one is no JSON; a call is approved with
+                arguments that its tool does not take (known where this engine has the chat's agent, else they are an
+                error as the call's result); or a budget question is answered with going on, and would be asked again at
+                once.
             InvalidValue: Something given is no answer at all; says where.
         """
         answers, broken = checked_approvals(approvals)
@@ -236,7 +240,14 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
             budget=checked_budget_answer(budget),
         )
         given = (command.trigger, command)
-        return await self._commands(chat, lambda run: (submission_at(command, run.level),), command_id, given)
+
+        def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
+            agent = self.runtime.agents.get(run.state.control.agent)
+            known = agent.tools if agent is not None and not broken else ()
+            unfit = unfit_arguments(answers, run.state.control, known)
+            return (submission_at(replace(command, unfit=unfit), run.level),)
+
+        return await self._commands(chat, commands, command_id, given)
 
     async def edit_queued(
         self,

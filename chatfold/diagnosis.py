@@ -15,6 +15,8 @@ from msgspec import Struct
 from chatstate.classify import X, classify
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.control import Control
+from events.records import ActionItem
+from events.spending import standing
 from store.contract import Header, LivingWorker, LoadedHeader, RefusalNote
 
 Actor: TypeAlias = Literal["worker", "client", "user", "operator"]
@@ -161,11 +163,17 @@ def _running(seen: _Seen) -> _Next:
     return _Next("worker", f"Its holder {doing}; then it decides what comes next. {_IF_DEAD}")
 
 
+def _asked(item: ActionItem) -> str:
+    about, call = item.spending, f" {item.call}" if item.call is not None else ""
+    limits = [f"{name}: {standing(about, name)}" for name in about.reached] if about is not None else []
+    return f"{_ASKED[item.kind]}{call}{': ' if limits else ''}{'; '.join(limits)}"
+
+
 def _requires_action(seen: _Seen) -> _Next:
     action = seen.control.action
     if action is None:  # pragma: no cover - such a state is invalid
         return _Next("operator", "Nothing.")
-    asked = ", ".join(_ASKED[item.kind] + (f" {item.call}" if item.call is not None else "") for item in action.items)
+    asked = ", ".join(map(_asked, action.items))
     then = "the turn goes on without it" if action.on_expiry == "go_on" else "the turn ends"
     if action.deadline <= seen.now:
         return _wanted(seen, f"Its deadline has passed: a worker lets it expire, and {then}.", seen.now)

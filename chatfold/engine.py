@@ -31,6 +31,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
@@ -66,9 +67,9 @@ class Engine(ChatCommands):
         hooks: Are asked before and after what happens, in order, and may stop it: see ``chatfold.hooks``.
 
     Raises:
-        AgentDeclarationError: Two agents have one name, or something is no agent.
+        AgentDeclarationError: Two agents have one name, or something is no agent, no hook, or no list.
         InvalidStoreUrl: The URL has none of the known forms.
-        InvalidValue: The settings are none.
+        InvalidValue: The settings are none, or the providers are no mapping.
     """
 
     def __init__(
@@ -88,9 +89,16 @@ class Engine(ChatCommands):
         self.queue_limit = self.settings.queue_limit
         self._store = open_store(store) if isinstance(store, str) else store
         self._clock = DatabaseClock(boot_clock)
+        given: object = providers
+        if not isinstance(given, Mapping | None):
+            raise InvalidValue("$.providers", f"must be a mapping from names to providers, not {type(given).__name__}")
         self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
         self._runs = worker
+        watching: object = observers
+        if not isinstance(watching, Iterable):
+            why = f"must be a list of observers, not {type(watching).__name__}: write observers=[observer]"
+            raise AgentDeclarationError("observers", why)
         self.observer = observer_of((*observers, *recording(self.settings.debug_folder)))
         self._entered = False
         self._closing = asyncio.Lock()

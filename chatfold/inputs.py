@@ -6,15 +6,16 @@ Refuses what cannot be stored exactly. Single values are checked by ``chatfold.c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_kind, checked_model, checked_person
-from chatstate.commands import SubmittedResult
+from chatstate.commands import SubmittedResult, Unfit
 from events.content import Content
+from events.control import Control
 from events.errors import InvalidValue
 from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
@@ -23,6 +24,8 @@ from events.records import ApprovalAnswer, Budget, BudgetAnswer
 from events.values import check_value, parse_json_strict
 from generation.budget import UNKNOWN_LIMIT_BUDGET
 from generation.media import disagreement, is_media_type
+from generation.tools.arguments import arguments_problem
+from generation.tools.contract import Tool
 from generation.tools.files import ToolFile, files_of
 
 MessageInput: TypeAlias = str | Sequence[Part] | Message
@@ -140,7 +143,7 @@ def submitted(results: ResultsInput) -> tuple[SubmittedResult, ...]:
     )
 
 
-def checked_approvals(given: Sequence[ApprovalAnswer]) -> tuple[tuple[ApprovalAnswer, ...], tuple[CallKey, ...]]:
+def checked_approvals(given: Sequence[ApprovalAnswer]) -> tuple[tuple[ApprovalAnswer, ...], tuple[Unfit, ...]]:
     """Return answers to approvals, and the calls whose new arguments are not the JSON text of an object.
 
     Raises:
@@ -155,8 +158,8 @@ def checked_approvals(given: Sequence[ApprovalAnswer]) -> tuple[tuple[ApprovalAn
         checked_flag(each.approved, f"{path}.approved")
         if each.arguments is not None:
             checked_kind(each.arguments, Content, f"{path}.arguments", "a Content that holds JSON text")
-    broken = (each.call for each in given if each.arguments is not None and not _is_object(each.arguments))
-    return tuple(given), tuple(broken)
+    problems = ((each.call, _no_object(each.arguments)) for each in given if each.arguments is not None)
+    return tuple(given), tuple(Unfit(call=call, why=why) for call, why in problems if why is not None)
 
 
 def checked_budget_answer(given: BudgetAnswer | None) -> BudgetAnswer | None:
@@ -176,12 +179,32 @@ def checked_budget_answer(given: BudgetAnswer | None) -> BudgetAnswer | None:
     return given
 
 
-def _is_object(arguments: Content) -> bool:
+def _no_object(arguments: Content) -> str | None:
+    """Return why a content is not the JSON text of an object; None where it is."""
     value = arguments.value if arguments.available else None
+    if not isinstance(value, str):
+        return f"must be the JSON text of an object, not {type(value).__name__}"
     try:
-        return isinstance(value, str) and isinstance(parse_json_strict(value), dict)
-    except InvalidValue:
-        return False
+        read = parse_json_strict(value)
+    except InvalidValue as error:
+        return str(error)
+    return None if isinstance(read, dict) else "must be the JSON text of an object"
+
+
+def unfit_arguments(approvals: Iterable[ApprovalAnswer], control: Control, tools: Iterable[Tool]) -> tuple[Unfit, ...]:
+    """Return the calls that are approved with arguments that their tool does not take, and why.
+
+    Args:
+        approvals: The answers.
+        control: The chat's control, which says what is open.
+        tools: The tools of its agent; arguments of another tool are looked at when it runs.
+    """
+    names = {call.key: call.name for call in control.indexes.open_calls}
+    known = {tool.name: tool for tool in tools}
+    edited = ((each.call, each.arguments) for each in approvals if each.approved and each.arguments is not None)
+    found = ((call, known.get(names.get(call, "")), text) for call, text in edited)
+    problems = ((call, arguments_problem(tool, text.text)) for call, tool, text in found if tool is not None)
+    return tuple(Unfit(call=call, why=why) for call, why in problems if why is not None)
 
 
 def _call(call: object, path: str) -> CallKey:

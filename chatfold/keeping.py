@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from msgspec import UNSET, UnsetType
+
 from chatfold.checks import (
     check_known_tools,
     checked_chat,
@@ -28,6 +30,7 @@ from chatstate.classify import classify
 from chatstate.errors import ChatNotFound, Refusal, TransitionNotAllowed
 from chatstate.fork import plan_imports
 from events.content import Content
+from events.errors import InvalidValue
 from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
@@ -60,15 +63,31 @@ class ChatKeeping(Commanding):
         return await self._command(chat, c.SetLabels(labels=checked_labels(labels)), command_id)
 
     async def set_model(
-        self, chat: str, model: str | None, *, effort: str | None = None, command_id: str | None = None
+        self,
+        chat: str,
+        model: str | UnsetType | None = UNSET,
+        *,
+        effort: str | UnsetType | None = UNSET,
+        command_id: str | None = None,
     ) -> Receipt:
-        """Choose model and effort for turns from now on; None means the agent's own.
+        """Choose model, effort, or both for turns from now on. What is not given stays as the chat has it.
+
+        Args:
+            chat: The chat.
+            model: ``provider/name``; None for the agent's own.
+            effort: The reasoning effort; None for that of whatever model answers.
+            command_id: See the class.
 
         Raises:
             UnknownModel: The model has not the form ``provider/name``, or this engine has no such provider.
-            InvalidValue: There is no such effort.
+            InvalidValue: There is no such effort, or neither is given.
         """
-        command = c.SetModel(model=self._check_model(model), effort=checked_effort(effort))
+        if model is UNSET and effort is UNSET:
+            raise InvalidValue("$.model", "give a model, an effort, or both")
+        command = c.SetModel(
+            model=model if isinstance(model, UnsetType) else self._check_model(model),
+            effort=effort if isinstance(effort, UnsetType) else checked_effort(effort),
+        )
         return await self._command(chat, command, command_id)
 
     async def set_agent(self, chat: str, agent: str, *, command_id: str | None = None) -> Receipt:

@@ -7,6 +7,7 @@ from typing import Final
 
 from generation.agents import Agent
 from generation.errors import InvalidBaseUrl, MissingExtra, UnknownModel
+from generation.models import SCRIPTED
 from generation.providers.contract import Provider
 from generation.providers.registry import ProviderSettings, make_provider, provider_names
 from store.log import get_logger
@@ -60,7 +61,9 @@ class ProviderPool:
         """
         for agent in agents:
             for config in agent.configured:
-                if (given := self._given.get(config.provider)) is not None:
+                given = self._given.get(config.provider)
+                # A scripted one stands in for the provider that it is given as.
+                if given is not None and given.name != SCRIPTED:
                     agent.check_model(config, given.name)  # of one of another name: what it speaks is known only now
             if (own := agent.find_model()) is not None:
                 self.get(own.provider)

@@ -49,6 +49,7 @@ from chatstate.commands_users import (
     SendMessage,
     SubmitResults,
     SubmittedResult,
+    Unfit,
 )
 from chatstate.commands_workers import (
     Acquire,
@@ -119,6 +120,7 @@ __all__ = [
     "StartAttempt",
     "SubmitResults",
     "SubmittedResult",
+    "Unfit",
     "Unarchive",
     "Uncompact",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from chatstate.commands_base import Command
 from events.content import Content
@@ -63,11 +63,11 @@ class SetLabels(Command, frozen=True, kw_only=True):
 
 
 class SetModel(Command, frozen=True, kw_only=True):
-    """Choose model and effort for turns from now on; None means the agent's own."""
+    """Choose model and effort for turns from now on; None means the agent's own, and what is unset stays as it is."""
 
     trigger = "set_model"
-    model: str | None
-    effort: str | None = None
+    model: str | UnsetType | None = UNSET
+    effort: str | UnsetType | None = UNSET
 
 
 class SetAgent(Command, frozen=True, kw_only=True):

@@ -26,6 +26,13 @@ class SubmittedResult(Struct, frozen=True, kw_only=True):
     attachments: tuple[FilePart, ...] = ()
 
 
+class Unfit(Struct, frozen=True, kw_only=True):
+    """A call that is approved with arguments that cannot be taken, and why."""
+
+    call: CallKey
+    why: str
+
+
 class CreateChat(Command, frozen=True, kw_only=True):
     """Begin a chat. With a message to answer it is pending, with system messages alone it waits."""
 
@@ -114,14 +121,16 @@ class Interrupt(Command, frozen=True, kw_only=True):
 class SubmitResults(Command, frozen=True, kw_only=True):
     """Answer the open actions of ``action``, all of them and no others.
 
-    ``broken``: calls that are approved with arguments that are not the JSON text of an object.
+    ``broken``: calls that are approved with arguments that are not the JSON text of an object; ``unfit``: with
+    arguments that their tool is known not to take.
     """
 
     trigger = "submit_results"
     action: int
     results: tuple[SubmittedResult, ...] = ()
     approvals: tuple[ApprovalAnswer, ...] = ()
-    broken: tuple[CallKey, ...] = ()
+    broken: tuple[Unfit, ...] = ()
+    unfit: tuple[Unfit, ...] = ()
     budget: BudgetAnswer | None = None
 
 

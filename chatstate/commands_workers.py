@@ -7,7 +7,7 @@ from events.content import Content
 from events.ids import CallKey, WorkerId
 from events.messages import Message
 from events.parts import OnExpiry, ToolResultPart
-from events.records import AttemptKind, AttemptReport, Decision, ErrorInfo, FinishCause, Policy, ReleaseReason
+from events.records import AttemptKind, AttemptReport, Decision, ErrorInfo, FinishCause, Policy, ReleaseReason, Spending
 
 
 class Acquire(Command, frozen=True, kw_only=True):
@@ -102,8 +102,9 @@ class ScheduleRetry(Command, frozen=True, kw_only=True):
 class RequireAction(Command, frozen=True, kw_only=True):
     """Ask the client for what it owes: open calls and approvals, with ``budget`` the answer to a budget question.
 
-    ``timeout_us`` and ``on_expiry`` hold of calls that have none of their own, and of a budget question.
-    ``result_budget``: bytes that the output of one result may take; None for as many as come.
+    ``budget`` is what such a question is about. ``timeout_us`` and ``on_expiry`` hold of calls that have none of their
+    own, and of a budget question. ``result_budget``: bytes that the output of one result may take; None for as many as
+    come.
     """
 
     trigger = "require_action"
@@ -111,7 +112,7 @@ class RequireAction(Command, frozen=True, kw_only=True):
     decision: Decision
     timeout_us: int
     on_expiry: OnExpiry = "go_on"
-    budget: bool = False
+    budget: Spending | None = None
     result_budget: int | None = None
 
 

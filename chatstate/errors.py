@@ -108,9 +108,11 @@ class ActionStale(Refusal):
 _PROBLEMS: Final = {
     "none_given": "no results were given",
     "duplicate": "a call is answered twice",
-    "invalid_json": "what was given is not JSON that can be stored",
+    "invalid_json": "what was given cannot be taken",
     "missing": "answers are missing",
     "unexpected": "nobody asked for these answers",
+    "invalid_arguments": "a call is approved with arguments that its tool does not take",
+    "limits_reached": "it would be asked again at once; raise these limits, lift them (NO_LIMIT), or end the turn",
 }
 
 
@@ -118,17 +120,22 @@ class ToolResultsInvalid(Refusal):
     """Submitted results do not match the open actions.
 
     Attributes:
-        kind: ``none_given``, ``duplicate``, ``invalid_json``, ``missing`` or ``unexpected``, in the order of checking.
-        ids: The calls concerned.
+        kind: ``none_given``, ``duplicate``, ``invalid_json``, ``missing``, ``unexpected``, ``invalid_arguments`` or
+            ``limits_reached``, in the order of checking.
+        ids: The calls concerned; of ``limits_reached`` the names of the limits, as ``Budget`` has them.
+        why: What is wrong with each of them, in the same order, where there is more to say than the kind.
     """
 
     code = "tool_results_invalid"
 
-    def __init__(self, trigger: str, state: str, kind: str, ids: tuple[str, ...] = ()) -> None:
-        names = ", ".join(ids)
-        super().__init__(trigger, state, f"{_PROBLEMS.get(kind, kind)}{': ' + names if names else ''}")
+    def __init__(
+        self, trigger: str, state: str, kind: str, ids: tuple[str, ...] = (), why: tuple[str, ...] = ()
+    ) -> None:
+        said = "; ".join(f"{name}: {each}" for name, each in zip(ids, why, strict=True)) if why else ", ".join(ids)
+        super().__init__(trigger, state, f"{_PROBLEMS.get(kind, kind)}{': ' + said if said else ''}")
         self.kind = kind
         self.ids = ids
+        self.why = why
 
 
 class StaleFence(Refusal):

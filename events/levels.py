@@ -19,7 +19,7 @@ from events.control import Control, Indexes, OpenCall
 from events.envelope import Recorded
 from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
-from events.records import ModelPolicy, OpenAction, ToolPolicy
+from events.records import ActionItem, ModelPolicy, OpenAction, Spending, Spent, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked, SideCallRecorded, TurnLabelChanged
 from events.vocabulary_workers import ActionRequired
 
@@ -67,6 +67,9 @@ SINCE: Final[Since] = MappingProxyType(
         (Control, "active_tools"): GENERATION,
         (ActionRequired, "result_budget"): GENERATION,
         (OpenAction, "result_budget"): GENERATION,
+        (ActionItem, "spending"): GENERATION,
+        Spending: GENERATION,
+        Spent: GENERATION,
         (ToolResultPart, "context"): GENERATION,
         (Indexes, "nudged"): GENERATION,
         (Indexes, "more_step"): GENERATION,

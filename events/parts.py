@@ -83,8 +83,8 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
     """The result of ``call``: what a tool gave (``output``: a text or JSON), or a ``reason`` why there is none.
 
     ``media`` are files that the model is shown with it, ``attachments`` files for people alone. ``rewritten`` is the
-    JSON text of the arguments that the call ran with, where they are not the model's own. ``context`` is what hooks
-    tell the model beside it.
+    JSON text of the arguments in force, where they are not the model's own: the call ran with them, or was refused for
+    them. ``context`` is what hooks tell the model beside it.
     """
 
     call: CallKey

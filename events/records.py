@@ -24,6 +24,7 @@ ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
 FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
 ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here", "fault"]
 ContextMarking: TypeAlias = Literal["stale", "fresh", "refresh"]
+LimitName: TypeAlias = Literal["tokens", "cost_micros", "turns"]
 SideCallKind: TypeAlias = Literal["title", "label"]
 ActorKind: TypeAlias = Literal["user", "worker", "system"]
 
@@ -115,6 +116,12 @@ class ModelPolicy(_Record, frozen=True, kw_only=True):
     effort_max: str | None = None
     options: str = ""
 
+    @property
+    def has_price(self) -> bool:
+        """Whether a category of its tokens has a price."""
+        prices = (self.price_input, self.price_output, self.price_cache_read, self.price_cache_write)
+        return any(price is not None for price in prices)
+
 
 class ToolPolicy(_Record, frozen=True, kw_only=True):
     """A tool's declaration as recorded. ``schema`` is the digest of its name, description and argument schema.
@@ -159,6 +166,28 @@ class Budget(_Record, frozen=True, kw_only=True):
             cost_micros=other.cost_micros if self.cost_micros is None else self.cost_micros,
             turns=other.turns if self.turns is None else self.turns,
         )
+
+
+class Spent(_Record, frozen=True, kw_only=True):
+    """What a chat has spent: tokens and cost (micro-units of currency) of its life, and turns that are over."""
+
+    tokens: int = 0
+    cost_micros: int = 0
+    turns: int = 0
+
+
+class Spending(_Record, frozen=True, kw_only=True):
+    """What a chat has spent, and what it may spend before its user is asked.
+
+    ``allowed`` are the limits in force: the agent's, and over them those that were raised; one that is absent is none.
+    ``reached`` names those that stand in the way. ``unpriced``: cost is limited, and the model has no price, so that
+    nobody can say when it is spent; then ``cost_micros`` is reached whatever it says.
+    """
+
+    spent: Spent
+    allowed: Budget
+    reached: tuple[LimitName, ...] = ()
+    unpriced: bool = False
 
 
 class Policy(_Record, frozen=True, kw_only=True):
@@ -208,11 +237,13 @@ class Answer(_Record, frozen=True, kw_only=True):
 class ActionItem(_Record, frozen=True, kw_only=True):
     """One thing that the client owes.
 
-    The result of a call, an approval of a call, or the answer to a budget question (no call).
+    The result of a call, an approval of a call, or the answer to a budget question (no call). ``spending`` is what a
+    budget question is about: what was spent when it was asked, what is allowed, and which limits are reached.
     """
 
     kind: ActionKind
     call: CallKey | None = None
+    spending: Spending | None = None
 
 
 class OpenAction(_Record, frozen=True, kw_only=True):
@@ -241,6 +272,11 @@ class OpenAction(_Record, frozen=True, kw_only=True):
     def asks_budget(self) -> bool:
         """Whether a budget question is among what the client owes."""
         return any(item.kind == "budget" for item in self.items)
+
+    @property
+    def spending(self) -> Spending | None:
+        """What a budget question among them is about; None without one, and in chats of an older level."""
+        return next((item.spending for item in self.items if item.kind == "budget"), None)
 
 
 class ApprovalAnswer(_Record, frozen=True, kw_only=True):

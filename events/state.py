@@ -8,6 +8,8 @@ from events.control import Control
 from events.errors import TranscriptMissing
 from events.ids import CallKey, message_of
 from events.parts import ToolCallPart
+from events.records import Spending
+from events.spending import spending
 from events.transcript import Messages, Transcript, empty_transcript
 
 
@@ -47,6 +49,17 @@ class ChatState(Struct, frozen=True, kw_only=True, gc=False):
         place = call.rpartition(".")[2]
         part = parts[int(place)] if place.isdecimal() and int(place) < len(parts) else None
         return part if isinstance(part, ToolCallPart) else None
+
+    @property
+    def spending(self) -> Spending:
+        """What the chat has spent, and which limits are in force.
+
+        These are its agent's, as the policy that was recorded last has them, and over them those that were raised.
+
+        Raises:
+            TranscriptMissing: This state holds control alone.
+        """
+        return spending(self.control, self.need_transcript("read the budget").policies.get(self.control.policy))
 
     def need_transcript(self, what: str) -> Transcript:
         """Return the transcript.

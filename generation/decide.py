@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from events.control import Control, refused_as_one
-from events.records import NO_LIMIT, Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.records import Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.spending import spending
 from events.state import ChatState
 from generation.decision import (
     AskClient,
@@ -24,7 +25,6 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
-from generation.policy import has_price
 
 Facts: TypeAlias = dict[str, Fact]
 
@@ -100,23 +100,15 @@ def _steps_used(control: Control, policy: Policy) -> Facts | None:
 
 
 def _budget_spent(control: Control, policy: Policy) -> Facts | None:
-    budget = policy.budget if control.budget is None else control.budget.over(policy.budget)
-    if budget is None:
+    if policy.budget is None and control.budget is None:
         return None
-    usage = control.usage
-    spent = {
-        "tokens": usage.input + usage.output + usage.cache_read + usage.cache_write,
-        "cost_micros": control.cost_micros,
-        # The turn under way counts as one: a budget of n turns lets n begin.
-        "turns": control.turns - 1,
-    }
-    for name, amount in spent.items():
-        limit: int | None = getattr(budget, name)
-        if limit is not None and amount >= limit:
-            return {name: amount, "limit": limit}
-    if budget.cost_micros not in {None, NO_LIMIT} and policy.model is not None and not has_price(policy.model):
-        return {"cost_micros": control.cost_micros, "limit": budget.cost_micros, "priced": False}
-    return None
+    seen = spending(control, policy)
+    if not seen.reached:
+        return None
+    name = seen.reached[0]
+    amount, limit = getattr(seen.spent, name), getattr(seen.allowed, name)
+    facts: Facts = {name: amount, "limit": limit}
+    return facts if amount >= limit else {**facts, "priced": False}
 
 
 def _context_missing(control: Control, policy: Policy) -> Facts | None:
@@ -264,14 +256,23 @@ def _finish(cause: FinishCause) -> Callable[[Control, Decision], Finish]:
     return lambda _control, record: Finish(record=record, cause=cause)
 
 
-_NO_MODEL: Final = "The agent has no usable model or its step limit is below 1. Correct the agent's configuration."
+_NO_MODEL: Final = "Neither the chat nor its agent names a model. Give the agent one, or choose one for the chat."
+_NO_STEPS: Final = (
+    "The agent's step limit (max_steps) is below 1, so nothing may be answered. Correct the agent's limits."
+)
 _OVER_LIMIT: Final = (
     "The conversation is over the model's context limit even after it was compacted. "
     "Raise the limit, choose a model with a larger context, or open a new chat."
 )
 
+
+def _fail_unusable(_: Control, record: Decision) -> Fail:
+    message = _NO_MODEL if record.facts["model"] is None else _NO_STEPS
+    return Fail(record=record, kind="config", message=message)
+
+
 _ACTIONS: Final[dict[str, Callable[[Control, Decision], GenerationDecision]]] = {
-    "D0": lambda _, record: Fail(record=record, kind="config", message=_NO_MODEL),
+    "D0": _fail_unusable,
     "D1": _run_tools,
     "D2": lambda _, record: AskClient(record=record),
     "D2b": _finish("budget"),

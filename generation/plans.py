@@ -23,6 +23,7 @@ from events.control import Control
 from events.ids import WorkerId
 from events.levels import known_at
 from events.records import Actor, ErrorInfo, Policy, ReleaseReason
+from events.spending import spending
 from events.vocabulary import ContextMarked, SideCallRecorded, TurnLabelChanged
 from generation.budget import result_budget
 from generation.decide import decide_generation_action
@@ -163,7 +164,7 @@ def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, left: Leftov
             held = _may_start(run, hold, fence, left)
             if held is not None:
                 decision = decide_generation_action(run.state, held.policy)
-                run.do(_command(decision, fence, held, left), hold.actor)
+                run.do(_command(control, decision, fence, held, left), hold.actor)
         ended, left = None, _NOTHING
 
 
@@ -183,7 +184,9 @@ def _may_start(run: PlanRun, hold: Hold, fence: c.Fence, left: Leftover) -> Held
     return held
 
 
-def _command(decision: GenerationDecision, fence: c.Fence, held: Held, left: Leftover) -> c.AnyCommand:
+def _command(
+    control: Control, decision: GenerationDecision, fence: c.Fence, held: Held, left: Leftover
+) -> c.AnyCommand:
     record, report = decision.record, left.report
     match decision:
         case RunTools(calls=calls):
@@ -201,7 +204,7 @@ def _command(decision: GenerationDecision, fence: c.Fence, held: Held, left: Lef
                 decision=record,
                 timeout_us=policy.action_timeout_us,
                 on_expiry=policy.action_on_expiry,
-                budget=budget,
+                budget=spending(control, policy) if budget else None,
                 result_budget=result_budget(policy.model.context_limit if policy.model is not None else None),
             )
         case Finish(cause=cause):

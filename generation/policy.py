@@ -76,12 +76,6 @@ def tool_policy(tool: Tool) -> ToolPolicy:
     )
 
 
-def has_price(model: ModelPolicy) -> bool:
-    """Whether a category of a model's tokens has a price."""
-    prices = (model.price_input, model.price_output, model.price_cache_read, model.price_cache_write)
-    return any(price is not None for price in prices)
-
-
 def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
     """Return what a model call cost, in micro-units of currency, rounded up once.
 
@@ -96,7 +90,7 @@ def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
         (usage.cache_read, model.price_cache_read),
         (usage.cache_write, model.price_cache_write),
     )
-    if not has_price(model):
+    if not model.has_price:
         return None
     total = sum(tokens * price for tokens, price in by_category if price is not None)
     return min(-(-total // _MICRO), _MAX_COST)

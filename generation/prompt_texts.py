@@ -66,8 +66,8 @@ def unavailable_file(media_type: str) -> str:
 
 
 def rewritten(arguments: str) -> str:
-    """Return what tells the model that a call ran with other arguments than its own."""
-    return f"[The arguments were changed before this call ran. It ran with: {arguments}]"
+    """Return what tells the model that a result is not that of its own arguments, whether the call ran or not."""
+    return f"[The arguments of this call were changed to: {arguments}]"
 
 
 def result_files(call: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -21,17 +21,22 @@ from chatstate.commands import SubmittedResult
 from events.content import Json
 from events.ids import CallKey, message_of, part_of
 from events.parts import ToolCallPart
-from events.records import ActionKind, ApprovalAnswer, Budget, BudgetAnswer
+from events.records import NO_LIMIT, ActionKind, ApprovalAnswer, Budget, BudgetAnswer, LimitName, Spending
+from events.spending import standing
 from events.state import ChatState
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One thing that the client owes. ``name`` and ``arguments`` (JSON text) are of the call; empty for a budget."""
+    """One thing that the client owes.
+
+    ``name`` and ``arguments`` (JSON text) are of the call; empty for a budget. ``spending`` is what that is about.
+    """
 
     kind: ActionKind
     call: CallKey | None = None
     name: str = ""
     arguments: str = ""
+    spending: Spending | None = None
 
 
 class Answers(Struct, kw_only=True):
@@ -51,7 +56,7 @@ def questions(state: ChatState) -> tuple[Question, ...]:
     for item in action.items:
         call = _call(state, item.call) if item.call is not None else None
         name, arguments = (call.name, text_of(call.arguments)) if call is not None else ("", "")
-        found.append(Question(kind=item.kind, call=item.call, name=name, arguments=arguments))
+        found.append(Question(kind=item.kind, call=item.call, name=name, arguments=arguments, spending=item.spending))
     return tuple(found)
 
 
@@ -78,9 +83,13 @@ def ask(found: tuple[Question, ...], talk: Channel, read: Callable[[str], str]) 
     for question in found:
         what = printable(f"{question.name}({question.arguments})")
         if question.kind == "budget":
-            talk.line("The chat's budget is spent.")
-            goes_on = _yes(read("Go on without a limit? [y/N] "))
-            answers.budget = BudgetAnswer(end_turn=not goes_on, raised=Budget() if goes_on else None)
+            seen = question.spending
+            reached = seen.reached if seen is not None else get_args(LimitName)
+            said = f" ({'; '.join(f'{name}: {standing(seen, name)}' for name in reached)})" if seen is not None else ""
+            talk.line(f"The chat's budget is spent{said}.")
+            goes_on = _yes(read("Go on without this limit? [y/N] "))
+            lifted = Budget(**dict.fromkeys(reached, NO_LIMIT)) if goes_on else None
+            answers.budget = BudgetAnswer(end_turn=not goes_on, raised=lifted)
         elif question.kind == "approval" and question.call is not None:
             talk.line(f"The model wants to call {what}.")
             approved = _yes(read("Allow it? [y/N] "))

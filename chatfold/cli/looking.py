@@ -242,7 +242,7 @@ def _part(part: Part) -> str:
 
 def _beside(result: ToolResultPart) -> str:
     """Return what came with a result, in lines of its own: changed arguments, and files without their bytes."""
-    lines = [] if result.rewritten is None else [f"ran with {text_of(result.rewritten)}"]
+    lines = [] if result.rewritten is None else [f"arguments changed to {text_of(result.rewritten)}"]
     for files, what in ((result.media, "file"), (result.attachments, "attachment")):
         for file in files:
             name = f" {text_of(file.name)}" if file.name is not None else ""

@@ -135,7 +135,8 @@ class Turned(Shape, frozen=True, kw_only=True, tag="turn"):
         version: Its version.
         status: waiting, error or requires_action.
         error: What went wrong, in status error.
-        asks: What the client owes, in status requires_action: ``kind``, ``call``, ``name``, ``arguments``.
+        asks: What the client owes, in status requires_action: ``kind``, ``call``, ``name``, ``arguments``; of a budget
+            question ``spending``.
     """
 
     chat: str

@@ -17,7 +17,8 @@ from events.cutting import fit
 from events.ids import CallKey
 from events.messages import Message
 from events.parts import OnExpiry, ToolResultPart
-from events.records import ActionItem, ActionKind, BudgetAnswer, OpenAction
+from events.records import ActionItem, ActionKind, Budget, BudgetAnswer, OpenAction
+from events.spending import spent, standing, with_raised
 
 _T = TypeVar("_T")
 _Item: TypeAlias = tuple[ActionKind, CallKey | None]
@@ -37,8 +38,8 @@ def require_action(ctx: Context, command: c.RequireAction) -> v.ActionRequired:
     # What each of them says of itself; the command speaks for those that say nothing.
     timeouts = [_or(call.action_timeout_us, command.timeout_us) for call in calls]
     endings = [_or(call.action_on_expiry, command.on_expiry) for call in calls]
-    if command.budget:
-        items.append(ActionItem(kind="budget"))
+    if command.budget is not None:
+        items.append(ActionItem(kind="budget", spending=command.budget))
         timeouts.append(command.timeout_us)
         endings.append("end_turn")
     if not items:
@@ -61,9 +62,10 @@ def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted
     doubled = tuple(call for call, times in Counter(given).items() if times > 1)
     if doubled:
         _invalid(ctx, "duplicate", doubled)
-    broken = tuple(r.call for r in command.results if r.problem is not None) + command.broken
+    broken = [(r.call, r.problem) for r in command.results if r.problem is not None]
+    broken += [(each.call, each.why) for each in command.broken]
     if broken:
-        _invalid(ctx, "invalid_json", broken)
+        _invalid(ctx, "invalid_json", *zip(*broken, strict=True))
     owed: set[_Item] = {(item.kind, item.call) for item in action.items}
     answered: set[_Item] = {("client_call", r.call) for r in command.results}
     answered |= {("approval", a.call) for a in command.approvals}
@@ -73,12 +75,30 @@ def submit_results(ctx: Context, command: c.SubmitResults) -> v.ResultsSubmitted
         _invalid(ctx, "missing", _names(owed - answered))
     if answered - owed:
         _invalid(ctx, "unexpected", _names(answered - owed))
+    if command.unfit:
+        _invalid(ctx, "invalid_arguments", *zip(*((each.call, each.why) for each in command.unfit), strict=True))
+    if command.budget is not None:
+        _check_goes_on(ctx, action, command.budget)
     return v.ResultsSubmitted(
         action=command.action,
         added=_result_messages(ctx, command, action.result_budget),
         approvals=command.approvals,
         budget=_raised(ctx, command.budget),
     )
+
+
+def _check_goes_on(ctx: Context, action: OpenAction, answer: BudgetAnswer) -> None:
+    """Refuse to go on where the same limits would ask again at once."""
+    if answer.end_turn:
+        return
+    raised = answer.raised or Budget()
+    if action.spending is None:  # of a chat of an older level: which limits are reached is not recorded
+        if raised == Budget():
+            _invalid(ctx, "limits_reached")
+        return
+    seen = with_raised(action.spending, raised, spent(ctx.control))
+    if seen.reached:
+        _invalid(ctx, "limits_reached", seen.reached, tuple(standing(seen, name) for name in seen.reached))
 
 
 def _raised(ctx: Context, answer: BudgetAnswer | None) -> BudgetAnswer | None:
@@ -148,5 +168,5 @@ def _names(items: set[_Item]) -> tuple[str, ...]:
     return tuple(sorted(call or kind for kind, call in items))
 
 
-def _invalid(ctx: Context, kind: str, ids: tuple[str, ...] = ()) -> NoReturn:
-    raise ToolResultsInvalid(ctx.trigger, ctx.x, kind, ids)
+def _invalid(ctx: Context, kind: str, ids: tuple[str, ...] = (), why: tuple[str, ...] = ()) -> NoReturn:
+    raise ToolResultsInvalid(ctx.trigger, ctx.x, kind, ids, why)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UnsetType
+
 from chatstate import commands as c
 from chatstate.cancellations import answers
 from chatstate.errors import MessageNotFound
@@ -47,9 +49,13 @@ def set_labels(_ctx: Context, command: c.SetLabels) -> v.LabelsChanged:
     return v.LabelsChanged(labels=command.labels)
 
 
-def set_model(_ctx: Context, command: c.SetModel) -> v.ModelChanged:
-    """Choose model and effort."""
-    return v.ModelChanged(model=command.model, effort=command.effort)
+def set_model(ctx: Context, command: c.SetModel) -> v.ModelChanged:
+    """Choose model and effort; what is not given stays."""
+    model, effort = command.model, command.effort
+    return v.ModelChanged(
+        model=ctx.control.model if isinstance(model, UnsetType) else model,
+        effort=ctx.control.effort if isinstance(effort, UnsetType) else effort,
+    )
 
 
 def set_active_tools(_ctx: Context, command: c.SetActiveTools) -> v.ActiveToolsChanged:

@@ -15,7 +15,7 @@ from generation.actions.attempt import Attempt
 from generation.actions.silence import SilenceGuard
 from generation.assemble import Assembler
 from generation.cancellation import Cause
-from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
+from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, OptionRefused, ProviderError, UnknownModel
 from generation.flushing import PartialSource
 from generation.live import live_parts
 from generation.observing import CallBegun, CallEnded
@@ -26,6 +26,7 @@ from generation.plans import Outcome
 from generation.policy import priced
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
+from generation.providers.native import check_native
 from generation.providers.sdk_errors import stream_closed
 from store.failpoints import reach
 
@@ -180,11 +181,14 @@ class ModelCall:
 
     def _provider(self) -> Provider:
         try:
-            return self.attempt.runtime.provider(self.model.provider)
-        except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
+            provider = self.attempt.runtime.provider(self.model.provider)
+            if not self.request.tool_choice_none:
+                check_native(self.model.provider, self.request.native)
+        except (UnknownModel, MissingExtra, InvalidBaseUrl, OptionRefused) as error:
             raise ProviderError(
                 ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")
             ) from error
+        return provider
 
     def _take(self, part: StreamPart | UsageSoFar, guard: SilenceGuard) -> None:
         runtime, scope = self.attempt.runtime, self.attempt.scope

@@ -174,6 +174,7 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
         arguments=arguments,
         exclusive=call.exclusive,
         possibly_done=call.possibly_done,
+        approved=call.approved,
         rewritten=None if other is None or _same(arguments, _said(other)) else _said(other),
     )
 

@@ -65,9 +65,13 @@ def checked_events(name: str, events: Iterable[str]) -> tuple[HookEvent, ...]:
     Raises:
         AgentDeclarationError: There is none, or one of them is not known.
     """
+    if not isinstance(cast("object", events), Iterable):
+        raise AgentDeclarationError(f"hook {name!r}", f"events must be a list of events, not {type(events).__name__}")
     given = (events,) if isinstance(events, str) else tuple(events)
     if stray := [event for event in given if event not in HOOK_EVENTS]:
-        raise AgentDeclarationError(f"hook {name!r}", f"there is no event {stray[0]!r}; there are: {HOOK_EVENTS}")
+        raise AgentDeclarationError(
+            f"hook {name!r}", f"there is no event {stray[0]!r}; there are: {', '.join(HOOK_EVENTS)}"
+        )
     if not given:
         raise AgentDeclarationError(f"hook {name!r}", "it has no events")
     return cast("tuple[HookEvent, ...]", given)
@@ -94,7 +98,8 @@ class PythonHook:
         timeout: Seconds that it has. A thread that takes longer cannot be ended, but is not waited for.
 
     Raises:
-        AgentDeclarationError: An event is not known, or there is none; the timeout is no positive number.
+        AgentDeclarationError: It is no function, an event is not known, or there is none; the timeout is no positive
+            number.
     """
 
     def __init__(
@@ -105,6 +110,8 @@ class PythonHook:
         timeout: float = 10.0,
     ) -> None:
         self.name: Final = getattr(function, "__name__", type(function).__name__)
+        if not callable(cast("object", function)):
+            raise AgentDeclarationError(f"hook {self.name!r}", "it is no function: write PythonHook(function, events)")
         self.events: Final = checked_events(self.name, events)
         self.timeout: Final = checked_timeout(self.name, timeout)
         self._function: Final = function
@@ -147,6 +154,10 @@ class Hooks:
     """
 
     def __init__(self, hooks: Iterable[Hook] = (), *, slots: int = 32, admission: int = 16) -> None:
+        given = cast("object", hooks)
+        if not isinstance(given, Iterable) or isinstance(given, str):
+            why = f"must be a list of hooks, not {type(given).__name__}: write hooks=[hook]"
+            raise AgentDeclarationError("hooks", why)
         self._hooks: Final = tuple(hooks)
         for hook in self._hooks:
             if not isinstance(cast("object", hook), Hook):

@@ -97,6 +97,7 @@ _TAKEN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "anthropic": frozenset({"allowed_domains", "blocked_domains", "max_uses", "user_location"}),
         "openai": frozenset({"allowed_domains", "blocked_domains", "user_location", "context_size"}),
         "openai-chat": frozenset(),
+        "scripted": frozenset(),
     }
 )
 """By transport, what of a search it can be told; one that can be told nothing has none."""

@@ -312,7 +312,10 @@ def _no_such(name: str, transport: str) -> str:
     if option is not None:
         takers = [other for other in RESERVED if option.writer(other) is not None]
         return f"{transport} takes no such option; {' and '.join(takers)} {'does' if len(takers) == 1 else 'do'}"
+    instead = next((held[name] for held in RESERVED.values() if name in held), None)
+    if instead is not None:
+        return f"is not for options: {instead}"
     taken = [other for other, known in OPTIONS.items() if known.writer(transport) is not None]
     close = difflib.get_close_matches(name, taken, n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"there is no such option; {meant}What has no option can be sent as extra={{...}}"
+    return f"there is no such option; {meant}{'W' if meant else 'w'}hat has no option can be sent as extra={{...}}"

@@ -39,7 +39,7 @@ class ScriptExhausted(ProviderError):
     """A scripted model was called more often than its script has turns."""
 
     def __init__(self, turns: int, provider: str = NAME) -> None:
-        message = f"The script has {turns} turns, and none is left for this call."
+        message = f"The script has {turns} {'turn' if turns == 1 else 'turns'}, and none is left for this call."
         super().__init__(ClassifiedError(kind="config", message=message, provider=provider))
         self.turns = turns
 

@@ -46,6 +46,15 @@ def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
         raise CallRefused(f"{_REFUSED}{type(error).__name__}: {error}") from error
 
 
+def arguments_problem(tool: Tool, text: str) -> str | None:
+    """Return why a tool does not take arguments, with each place; None where it takes them."""
+    try:
+        parse_arguments(tool, text)
+    except CallRefused as refusal:
+        return str(refusal).removeprefix(_REFUSED)
+    return None
+
+
 def _explain(errors: list[ErrorDetails]) -> str:
     lines = [f"{_path(error['loc'])}: {error['msg']}" for error in errors[:_MOST]]
     if len(errors) > _MOST:

@@ -167,9 +167,9 @@ class Tool:
             raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
         if not isinstance(self.description, str):
             raise ToolDeclarationError(self.name, f"the description is a text, not {type(self.description).__name__}")
-        for seconds in (self.timeout, self.action_timeout):
-            if seconds is not None and not is_duration(seconds):
-                raise ToolDeclarationError(self.name, f"a timeout of {seconds!r} s")
+        for given in ("timeout", "action_timeout"):
+            if (seconds := getattr(self, given)) is not None and not is_duration(seconds):
+                raise ToolDeclarationError(self.name, f"{given} must be positive seconds, not {seconds!r}")
         if self.on_expiry is not None and self.on_expiry not in get_args(OnExpiry):
             raise ToolDeclarationError(self.name, f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         self._check_client()

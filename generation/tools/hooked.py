@@ -8,13 +8,17 @@ from msgspec.structs import replace
 from events.content import Json
 from events.ids import ChatId
 from generation.budget import MIN_BUDGET
-from generation.errors import HookFailed
+from generation.errors import ClassifiedError, HookFailed
 from generation.hooks.dispatch import Hooks
 from generation.repair import parse_object
 from generation.tools.output import CallResult, error_answer
 from generation.tools.policy import ToolCall
 
 _NOT_ASKED = "Not run: it could not be asked whether it may."
+_NOT_APPROVED = (
+    "Not run: it was approved, but it may run with other arguments only, and a call runs with those that were approved "
+    "or not at all. To have these approved, call it again with them: "
+)
 
 
 class CallHooks:
@@ -37,17 +41,18 @@ class CallHooks:
             run.
         """
         given = parse_object(call.in_force)
-        facts: dict[str, Json] = {"tool": call.name, "call": call.key, "input": given}
+        facts: dict[str, Json] = {"tool": call.name, "call": call.key, "input": given, "approved": call.approved}
         try:
             verdict = await self._hooks.ask("pre_tool_use", self._chat, call.key, facts, input_as="input")
         except HookFailed as failure:
-            answer = error_answer(_NOT_ASKED, MIN_BUDGET)
-            return call, None, CallResult(key=call.key, name=call.name, answer=answer, fault=failure.classified())
+            return call, None, _refused(call, _NOT_ASKED, failure.classified())
         if verdict.deny is not None:
-            answer = error_answer(f"Not run: {verdict.deny}", MIN_BUDGET)
-            return call, None, CallResult(key=call.key, name=call.name, answer=answer)
+            return call, None, _refused(call, f"Not run: {verdict.deny}")
         if verdict.input is not None and verdict.input != given:
-            call = replace(call, rewritten=msgspec.json.encode(verdict.input).decode())
+            changed = msgspec.json.encode(verdict.input).decode()
+            if call.approved:
+                return call, None, _refused(call, _NOT_APPROVED + changed)
+            call = replace(call, rewritten=changed)
         return call, verdict.context, None
 
     async def after(self, result: CallResult) -> CallResult:
@@ -60,3 +65,9 @@ class CallHooks:
             return replace(result, fault=failure.classified())
         contexts = [text for text in (result.context, verdict.context) if text is not None]
         return replace(result, context="\n\n".join(contexts) or None)
+
+
+def _refused(call: ToolCall, text: str, fault: ClassifiedError | None = None) -> CallResult:
+    """Return the result of a call that does not run."""
+    answer = error_answer(text, MIN_BUDGET)
+    return CallResult(key=call.key, name=call.name, answer=answer, rewritten=call.rewritten, fault=fault)

@@ -47,7 +47,7 @@ class CallResult(Struct, frozen=True, kw_only=True):
     """The result of one call. Times are microseconds UTC; absent where nothing ran.
 
     ``reason``: why there is no result of the tool's own; ``answer`` says it in words. ``rewritten``: the JSON text of
-    the arguments that it ran with, where they are not the model's own. ``context``: what hooks tell the model beside
+    the arguments that were in force, where they are not the model's own. ``context``: what hooks tell the model beside
     it. ``fault``: why the turn must end with it.
     """
 

@@ -14,7 +14,8 @@ from generation.tools.output import Answer, CallResult
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit.
 
-    ``rewritten``: JSON text that the client gave in the arguments' place. ``possibly_done``: a holder that is gone had
+    ``rewritten``: JSON text that the client, or a hook, gave in the arguments' place. ``approved``: the client approved
+    it, so it runs with the arguments that were approved or not at all. ``possibly_done``: a holder that is gone had
     started it, so its tool is asked before it runs.
     """
 
@@ -23,6 +24,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     arguments: str
     exclusive: bool = False
     possibly_done: bool = False
+    approved: bool = False
     rewritten: str | None = None
 
     @property

@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from chatfold import NO_LIMIT, Agent, Budget, BudgetAnswer, Engine, Limits, ModelConfig, Prices, Settings
+from chatfold import (
+    NO_LIMIT,
+    Agent,
+    Budget,
+    BudgetAnswer,
+    Engine,
+    Limits,
+    ModelConfig,
+    Prices,
+    Settings,
+    ToolResultsInvalid,
+)
 from chatfold.stream import EventItem
 from chatfold.testing import ScriptedProvider, turn
 from events.errors import InvalidValue
 from events.messages import Usage
 from events.parts import OnExpiry
+from events.records import Spending, Spent
 from events.state import ChatState
-from events.vocabulary import ActionExpiredTurnEnded, TurnFinished
+from events.vocabulary import ActionExpiredTurnEnded, ActionRequired, TurnFinished
 
 CHAT = "spender"
 PRICES = Prices(input=1)
@@ -151,3 +163,65 @@ async def test_an_answer_is_one_of_both(url: str) -> None:
             await engine.submit_tool_results(CHAT, action, budget=BudgetAnswer(end_turn=True, raised=Budget(turns=9)))
         assert caught.value.path == "$.budget"
         assert await asks(engine) == action
+
+
+async def test_the_question_says_what_is_spent_and_what_is_allowed(url: str) -> None:
+    budget = Budget(turns=1, tokens=1000)
+    async with engine_on(url, budget) as engine:
+        await engine.create_chat("a", "One", chat_id=CHAT)
+        state = await engine.settled(CHAT)
+        spent = Spent(tokens=100, cost_micros=100, turns=1)
+        assert state.spending == Spending(spent=spent, allowed=budget, reached=("turns",))
+        sent = await engine.send_message(CHAT, "Two")
+        action = (await engine.settled(CHAT)).control.action
+        assert action is not None
+        assert action.spending == state.spending
+        async with aclosing(engine.stream(CHAT, sent.cursor)) as stream:
+            async for item in stream:
+                if isinstance(item, EventItem) and isinstance(event := item.recorded.event, ActionRequired):
+                    assert [each.spending for each in event.items] == [state.spending]
+                    break
+        raised = BudgetAnswer(end_turn=False, raised=Budget(turns=NO_LIMIT))
+        await engine.submit_tool_results(CHAT, action.id, budget=raised)
+        after = await engine.settled(CHAT)
+        assert after.control.budget == Budget(turns=NO_LIMIT)
+        assert after.spending.allowed == Budget(tokens=1000)
+        assert after.spending.spent == Spent(tokens=200, cost_micros=200, turns=2)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (None, "turns: 1 spent, 1 allowed"),
+        (Budget(), "turns: 1 spent, 1 allowed"),
+        (Budget(turns=1), "turns: 1 spent, 1 allowed"),
+        (Budget(tokens=50), "tokens: 100 spent, 50 allowed; turns: 1 spent, 1 allowed"),
+        (Budget(turns=2, tokens=50), "tokens: 100 spent, 50 allowed"),
+    ],
+    ids=str,
+)
+async def test_going_on_without_raising_what_is_reached_is_refused(url: str, raised: Budget | None, said: str) -> None:
+    async with engine_on(url, Budget(turns=1)) as engine:
+        await engine.create_chat("a", "One", chat_id=CHAT)
+        await engine.settled(CHAT)
+        await engine.send_message(CHAT, "Two")
+        action = await asks(engine)
+        with pytest.raises(ToolResultsInvalid) as caught:
+            await engine.submit_tool_results(CHAT, action, budget=BudgetAnswer(end_turn=False, raised=raised))
+        assert caught.value.kind == "limits_reached"
+        assert caught.value.reason.endswith(f": {said}")
+        assert await asks(engine) == action
+
+
+async def test_no_number_goes_on_where_nobody_knows_the_cost(url: str) -> None:
+    async with engine_on(url, Budget(cost_micros=1_000_000), prices=None) as engine:
+        await engine.create_chat("a", "One", chat_id=CHAT)
+        action = (await engine.settled(CHAT)).control.action
+        assert action is not None
+        assert action.spending == Spending(
+            spent=Spent(), allowed=Budget(cost_micros=1_000_000), reached=("cost_micros",), unpriced=True
+        )
+        more = BudgetAnswer(end_turn=False, raised=Budget(cost_micros=9_000_000))
+        with pytest.raises(ToolResultsInvalid, match=r"cost_micros: the model has no price"):
+            await engine.submit_tool_results(CHAT, action.id, budget=more)
+        assert await asks(engine) == action.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -27,6 +28,7 @@ from chatfold import (
 )
 from chatfold.checks import checked_id, checked_new_chat
 from chatfold.testing import ScriptedProvider, UseTool, turn
+from events.parts import ToolResultPart
 
 
 @tool(needs_approval=True)
@@ -302,7 +304,7 @@ async def test_an_approval_with_broken_arguments_leaves_the_question_open(engine
     call = action.items[0].call
     assert call is not None
     answer = ApprovalAnswer(call=call, approved=True, arguments=Content(arguments))
-    with pytest.raises(ToolResultsInvalid, match="not JSON that can be stored: ") as caught:
+    with pytest.raises(ToolResultsInvalid, match="what was given cannot be taken: ") as caught:
         await engine.submit_tool_results("c", action.id, approvals=[answer])
     assert (caught.value.kind, caught.value.ids) == ("invalid_json", (call,))
     assert (await engine.state("c")).control.action == action
@@ -323,3 +325,55 @@ async def test_nothing_given_is_said_so(engine: Engine) -> None:
 async def test_an_id_that_is_not_there_is_quoted(engine: Engine) -> None:
     with pytest.raises(Exception, match="no message '' is in history"):
         await engine.edit_message("c", "", "Hi.")
+
+
+async def test_what_is_no_object_is_not_called_no_json(engine: Engine) -> None:
+    await engine.send_message("c", "Please burn it.")
+    action = (await engine.settled("c")).control.action
+    assert action is not None
+    (call,) = action.to_approve
+    for arguments, said in (("[1]", "must be the JSON text of an object"), ("{bad", r"\$: not JSON: .*column 2")):
+        answer = ApprovalAnswer(call=call, approved=True, arguments=Content(arguments))
+        with pytest.raises(ToolResultsInvalid, match=rf"cannot be taken: {call}: {said}"):
+            await engine.submit_tool_results("c", action.id, approvals=[answer])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('{"nam": "y"}', r"\$\.name: Field required"),
+        ('{"name": 5}', r"\$\.name: Input should be a valid str"),
+    ],
+)
+async def test_arguments_that_the_tool_does_not_take_are_refused_with_the_answer(
+    engine: Engine, arguments: str, said: str
+) -> None:
+    await engine.send_message("c", "Please burn it.")
+    action = (await engine.settled("c")).control.action
+    assert action is not None
+    (call,) = action.to_approve
+    answer = ApprovalAnswer(call=call, approved=True, arguments=Content(arguments))
+    with pytest.raises(ToolResultsInvalid, match=rf"its tool does not take: {call}: .*{said}") as caught:
+        await engine.submit_tool_results("c", action.id, approvals=[answer])
+    assert (caught.value.kind, caught.value.ids) == ("invalid_arguments", (call,))
+    assert (await engine.state("c")).control.action == action
+    # What is not approved is not run, whatever stands beside it.
+    no = ApprovalAnswer(call=call, approved=False, arguments=Content(arguments))
+    await engine.submit_tool_results("c", action.id, approvals=[no])
+
+
+async def test_where_the_tool_is_not_known_its_arguments_are_looked_at_when_it_runs(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    model = ScriptedProvider([turn(UseTool("burn", {"name": "x"})), "Done."])
+    async with Engine(url, [AGENT], providers={"scripted": model}) as runs, Engine(url, worker=False) as takes:
+        await runs.create_chat("a", "Please burn it.", chat_id="c")
+        action = (await runs.settled("c")).control.action
+        assert action is not None
+        answer = ApprovalAnswer(call=action.to_approve[0], approved=True, arguments=Content('{"nam": "y"}'))
+        await takes.submit_tool_results("c", action.id, approvals=[answer])
+        state = await runs.settled("c")
+        parts = [part for item in state.messages for part in item.message.parts]
+        (result,) = [part for part in parts if isinstance(part, ToolResultPart)]
+        assert result.is_error
+        assert result.output is not None
+        assert "so the tool was not run" in result.output.text

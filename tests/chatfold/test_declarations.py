@@ -15,10 +15,12 @@ from chatfold import (
     InvalidValue,
     Limits,
     ModelConfig,
+    WebSearch,
     client_tool,
     result,
     tool,
 )
+from chatfold.hooks import PythonHook
 
 
 def plain(a: int) -> int:
@@ -32,6 +34,7 @@ def one() -> str:
 
 
 OBJECT: Final = {"type": "object"}
+HOOK: Final = PythonHook(lambda _: None, ["stop"])
 AGENT: Final = Agent(name="a", model="scripted")
 MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], str]]] = [
     (Agent, (), {"name": "a", "tools": one}, "tools must be a list of tools, not Tool: write"),
@@ -56,7 +59,46 @@ MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any
     (ModelConfig, (), {"provider": 5, "name": "x"}, "5 is no name of a provider"),
     (ModelConfig, (), {"provider": "p", "name": 5}, "5 is no name of a model"),
     (ModelConfig, (), {"provider": "p", "name": "x", "context_limit": "5"}, "context_limit must be a whole number"),
-    (tool(timeout="5"), (plain,), {}, "a timeout of '5' s"),  # type: ignore[call-overload]
+    (tool(timeout="5"), (plain,), {}, "timeout must be positive seconds, not '5'"),  # type: ignore[call-overload]
+    (tool(timeout=-1), (plain,), {}, "tool 'plain': timeout must be positive seconds, not -1"),
+    (
+        tool(needs_approval=True, action_timeout=-1),
+        (plain,),
+        {},
+        "tool 'plain': action_timeout must be positive seconds, not -1",
+    ),
+    (
+        client_tool,
+        ("t", "d", OBJECT),
+        {"action_timeout": -5},
+        "tool 't': action_timeout must be positive seconds, not -5",
+    ),
+    (Engine, ("memory://",), {"hooks": HOOK}, "hooks: must be a list of hooks, not PythonHook: write hooks=.hook."),
+    (Engine, ("memory://",), {"hooks": 5}, "hooks: must be a list of hooks, not int"),
+    (Engine, ("memory://",), {"hooks": "stop"}, "hooks: must be a list of hooks, not str"),
+    (Engine, ("memory://",), {"hooks": [plain]}, "hooks: <function plain .* is no hook"),
+    (Engine, ("memory://",), {"observers": 5}, "observers: must be a list of observers, not int: write observers="),
+    (PythonHook, ("stop", ["stop"]), {}, "hook 'str': it is no function: write PythonHook"),
+    (PythonHook, (plain, None), {}, "hook 'plain': events must be a list of events, not NoneType"),
+    (PythonHook, (plain, ["start"]), {}, "there is no event 'start'; there are: session_start, user_prompt_submit"),
+    (
+        ModelConfig,
+        (),
+        {"provider": "anthropic", "name": "x", "options": {"max_tokens": 9}},
+        "options.max_tokens: is not for options: use max_output",
+    ),
+    (
+        ModelConfig,
+        (),
+        {"provider": "anthropic", "name": "x", "options": {"max_output_tokens": 9}},
+        "options.max_output_tokens: is not for options: use max_output",
+    ),
+    (
+        Agent,
+        (),
+        {"name": "a", "model": "scripted", "provider_tools": [WebSearch()]},
+        "web_search: scripted has no search of its own; anthropic and openai have",
+    ),
     (tool(name=5), (plain,), {}, "a name is 1 to 64 letters"),  # type: ignore[call-overload]
     (client_tool, (5, "d", OBJECT), {}, "a name is 1 to 64 letters"),
     (client_tool, ("t", 5, OBJECT), {}, "the description is a text, not int"),
@@ -75,6 +117,8 @@ def test_a_mistake_says_what_it_should_be(
 def test_settings_and_results_are_what_they_are() -> None:
     with pytest.raises(InvalidValue, match=r"\$\.settings: must be a Settings, not dict"):
         Engine("memory://", settings={"poll": 1})  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"\$\.providers: must be a mapping from names to providers, not list"):
+        Engine("memory://", providers=["scripted"])  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.call: must be a call's id, not NoneType"):
         result(None, "x")  # type: ignore[arg-type]
 

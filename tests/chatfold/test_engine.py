@@ -250,3 +250,26 @@ async def test_the_id_of_a_deleted_chat_is_never_used_again(idle: Engine) -> Non
         await idle.delete("never")
     with pytest.raises(ChatExists, match="once"):
         await idle.create_chat("helper", "Again?", chat_id="once")
+
+
+async def test_what_set_model_is_not_given_stays(idle: Engine) -> None:
+    chat = (await idle.create_chat("helper", system="Be brief.")).chat
+
+    async def chosen() -> tuple[str | None, str | None]:
+        control = (await idle.state(chat)).control
+        return control.model, control.effort
+
+    await idle.set_model(chat, effort="low")
+    assert await chosen() == (None, "low")
+    await idle.set_model(chat, "scripted/other")
+    assert await chosen() == ("scripted/other", "low")
+    await idle.set_model(chat, "scripted/other")
+    assert await chosen() == ("scripted/other", "low")
+    await idle.set_model(chat, effort=None)
+    assert await chosen() == ("scripted/other", None)
+    await idle.set_model(chat, None, effort="high")
+    assert await chosen() == (None, "high")
+    version = (await idle.state(chat)).control.version
+    with pytest.raises(InvalidValue, match=r"\$\.model: give a model, an effort, or both"):
+        await idle.set_model(chat)
+    assert (await idle.state(chat)).control.version == version

@@ -8,8 +8,10 @@ from events.ids import CallKey, ChatId, WorkerId, call_key, message_id
 from events.messages import ContextMark, Message, QueuedMessage, Step, Usage
 from events.parts import OnExpiry, Part, TextPart, ToolCallPart, ToolResultPart
 from events.records import (
+    NO_LIMIT,
     ApprovalAnswer,
     AttemptKind,
+    Budget,
     BudgetAnswer,
     Decision,
     ErrorInfo,
@@ -17,6 +19,8 @@ from events.records import (
     ModelPolicy,
     Origin,
     Policy,
+    Spending,
+    Spent,
 )
 from tests.chatstate.chat import Chat
 
@@ -24,6 +28,7 @@ DECISION = Decision(rule="D11", action="generate")
 ERROR = ErrorInfo(kind="overloaded", message=Content("The model is overloaded."), retryable=True)
 POLICY = Policy(agent="helper", revision="1", model=ModelPolicy(provider="scripted", name="m"))
 TIMEOUT = 300_000_000
+SPENDING = Spending(spent=Spent(turns=1), allowed=Budget(turns=1), reached=("turns",))
 STEP = Step(provider="scripted", model="m", usage=Usage(input=10, output=5), cost_micros=3)
 
 CALLS: dict[str, ToolCallPart] = {
@@ -172,7 +177,11 @@ def retry(chat: Chat, delay_us: int = 5_000_000) -> c.ScheduleRetry:
 
 def require(chat: Chat, on_expiry: OnExpiry = "go_on", *, budget: bool = False) -> c.RequireAction:
     return c.RequireAction(
-        fence=chat.fence(), decision=DECISION, timeout_us=TIMEOUT, on_expiry=on_expiry, budget=budget
+        fence=chat.fence(),
+        decision=DECISION,
+        timeout_us=TIMEOUT,
+        on_expiry=on_expiry,
+        budget=SPENDING if budget else None,
     )
 
 
@@ -192,6 +201,7 @@ def submit(chat: Chat, *, approve: bool = True, end_turn: bool = True, is_error:
     """Answer all that is owed; ``approve`` and ``end_turn`` are the answers to approvals and to a budget question."""
     action = chat.control.action
     items = action.items if action is not None else ()
+    answer = BudgetAnswer(end_turn=end_turn, raised=None if end_turn else Budget(turns=NO_LIMIT))
     return c.SubmitResults(
         action=action.id if action is not None else 1,
         results=tuple(
@@ -204,7 +214,7 @@ def submit(chat: Chat, *, approve: bool = True, end_turn: bool = True, is_error:
             for item in items
             if item.kind == "approval" and item.call is not None
         ),
-        budget=BudgetAnswer(end_turn=end_turn) if any(item.kind == "budget" for item in items) else None,
+        budget=answer if any(item.kind == "budget" for item in items) else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from chatstate import commands as c
 from chatstate.cancellations import REASONS
@@ -14,7 +15,7 @@ from events.ids import call_key, message_id
 from events.messages import Message
 from events.parts import ToolResultPart
 from events.reasons import REASON_TEXTS, Reason
-from events.records import ApprovalAnswer, Budget, BudgetAnswer
+from events.records import NO_LIMIT, ActionItem, ApprovalAnswer, Budget, BudgetAnswer, Spending, Spent
 from tests.chatstate import build as b
 from tests.chatstate.chat import SECOND, Chat
 from tests.chatstate.reach import called, generating, reach, require_end_turn, running_tools
@@ -428,3 +429,53 @@ def test_a_runner_that_died_is_counted_by_the_log_like_a_takeover() -> None:
     chat.do(b.start(chat))
     chat.do(b.commit(chat, b.answer()))
     assert chat.control.takeovers == 0
+
+
+def asked_about_turns() -> Chat:
+    chat = reach(X.R0)
+    about = Spending(spent=Spent(), allowed=Budget(turns=0), reached=("turns",))
+    chat.do(replace(b.require(chat), budget=about))
+    return chat
+
+
+@pytest.mark.parametrize("raised", [None, Budget(), Budget(tokens=10), Budget(turns=0)], ids=str)
+def test_to_go_on_with_the_limits_that_are_reached_is_refused(raised: Budget | None) -> None:
+    chat = asked_about_turns()
+    answer = c.SubmitResults(action=chat.control.version, budget=BudgetAnswer(end_turn=False, raised=raised))
+    assert refused(chat, answer) == ("limits_reached", ("turns",))
+    with pytest.raises(ToolResultsInvalid, match=r"asked again at once.*: turns: 0 spent, 0 allowed$"):
+        chat.do(answer)
+
+
+@pytest.mark.parametrize("raised", [Budget(turns=1), Budget(turns=NO_LIMIT)], ids=str)
+def test_to_go_on_with_raised_limits_is_taken(raised: Budget) -> None:
+    chat = asked_about_turns()
+    chat.do(c.SubmitResults(action=chat.control.version, budget=BudgetAnswer(end_turn=False, raised=raised)))
+    assert chat.control.budget == raised
+
+
+def test_where_the_question_does_not_say_what_it_is_about_something_is_raised() -> None:
+    """In a chat of an older level."""
+    chat = reach(X.R0)
+    chat.do(b.require(chat, budget=True))
+    action = chat.control.action
+    assert action is not None
+    chat.control.action = replace(action, items=(ActionItem(kind="budget"),))
+    for raised in (None, Budget()):
+        answer = BudgetAnswer(end_turn=False, raised=raised)
+        assert refused(chat, c.SubmitResults(action=action.id, budget=answer)) == ("limits_reached", ())
+    chat.do(c.SubmitResults(action=action.id, budget=BudgetAnswer(end_turn=False, raised=Budget(tokens=1))))
+
+
+def test_arguments_that_a_tool_does_not_take_are_told_after_all_else() -> None:
+    chat = owing("approval")
+    key = chat.calls[0].key
+    approval = ApprovalAnswer(call=key, approved=True, arguments=Content('{"a": 1}'))
+    unfit = (c.Unfit(call=key, why="$.a: no"),)
+    command = c.SubmitResults(action=chat.control.version, approvals=(approval,), unfit=unfit)
+    assert refused(chat, replace(command, broken=unfit)) == ("invalid_json", (key,))
+    assert refused(chat, replace(command, results=given(b.a_call())))[0] == "unexpected"
+    assert refused(chat, command) == ("invalid_arguments", (key,))
+    with pytest.raises(ToolResultsInvalid, match=r"arguments that its tool does not take: .*: \$\.a: no$"):
+        chat.do(command)
+    assert chat.control.action is not None

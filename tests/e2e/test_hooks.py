@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from chatfold import ApprovalAnswer, Content, tool
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
 from chatfold.receipts import Receipt
 from chatfold.settings import Settings
@@ -28,6 +29,13 @@ from tests.e2e.kit import PATIENCE, Place, Scene, outputs, results, stage, texts
 from tests.e2e.test_takeover import worker_process
 from tests.e2e.tools import add
 from tests.generation.hooks.service import hook_service
+
+
+@tool(name="add", needs_approval=True)
+def careful(a: int, b: int) -> int:
+    """Add two numbers, once a person allows it."""
+    return a + b
+
 
 CALL = Answer([ToolCall("add", {"a": 1, "b": 2})])
 
@@ -160,6 +168,65 @@ async def test_a_call_is_denied_in_words_for_the_model(here: Place) -> None:
         assert result.started_at is None
         await check(scene, chat)
     assert [(call.facts["tool"], call.facts["input"]) for call in hook.calls] == [("add", {"a": 1, "b": 2})]
+
+
+async def approved(scene: Scene, chat: Any, arguments: str | None = None, *, until: str = "waiting") -> ChatState:
+    """Approve the call that the chat asks about; return the chat once it is ``until``."""
+    action = (await scene.settled(chat, "requires_action")).control.action
+    assert action is not None
+    (call,) = action.to_approve
+    given = None if arguments is None else Content(arguments)
+    answer = ApprovalAnswer(call=call, approved=True, arguments=given)
+    await scene.engine.submit_tool_results(chat, action.id, approvals=[answer])
+    return await scene.settled(chat, until)
+
+
+async def test_what_was_approved_does_not_run_with_other_arguments(here: Place) -> None:
+    """It is made again with those that the hook wants, and these are approved."""
+    hook = Recording(HookAnswer(input={"a": 40, "b": 2}), HookAnswer(input={"a": 40, "b": 2}))
+    script = [CALL, Answer([ToolCall("add", {"a": 40, "b": 2})]), Answer("42.")]
+    async with stage(here, script, tools=[careful], hooks=[hook.at("pre_tool_use")]) as scene:
+        chat = await scene.start("Add")
+        await approved(scene, chat, until="requires_action")
+        state = await approved(scene, chat)
+        refused, ran = results(state)
+        assert (refused.is_error, refused.started_at, refused.rewritten) == (True, None, None)
+        assert (outputs(state)[1], ran.rewritten) == (42, None)
+        assert 'call it again with them: {"a":40,"b":2}' in str(outputs(state)[0])
+        await check(scene, chat)
+    assert [call.facts["approved"] for call in hook.calls] == [True, True]
+
+
+async def test_what_was_approved_runs_where_a_hook_wants_the_same(here: Place) -> None:
+    hook = Recording(HookAnswer(input={"b": 4, "a": 3}, context="Seen."))
+    async with stage(here, [CALL, Answer("7.")], tools=[careful], hooks=[hook.at("pre_tool_use")]) as scene:
+        chat = await scene.start("Add")
+        state = await approved(scene, chat, '{"a": 3, "b": 4}')
+        assert outputs(state) == [7]
+        assert [part.rewritten.text for part in results(state) if part.rewritten] == ['{"a": 3, "b": 4}']
+
+
+async def test_what_is_refused_says_with_which_arguments(here: Place) -> None:
+    hook = Recording(HookAnswer(deny="Too much."))
+    async with stage(here, [CALL, Answer("Sorry.")], tools=[careful], hooks=[hook.at("pre_tool_use")]) as scene:
+        chat = await scene.start("Add")
+        state = await approved(scene, chat, '{"a": 3, "b": 4}')
+        assert outputs(state) == ["Not run: Too much."]
+        assert '[The arguments of this call were changed to: {\\"a\\": 3' in said(scene.server.requests[1])
+
+
+async def test_arguments_of_a_hook_that_do_not_fit_are_not_said_to_have_run(here: Place) -> None:
+    hook = Recording(HookAnswer(input={"a": "many"}))
+    async with stage(here, [CALL, Answer("Sorry.")], tools=[add], hooks=[hook.at("pre_tool_use")]) as scene:
+        chat = await scene.start("Add")
+        state = await scene.settled(chat)
+        (result,) = results(state)
+        assert result.is_error
+        assert result.rewritten is not None
+        told = said(scene.server.requests[1])
+        assert "The arguments of this call were changed to: " in told
+        assert "so the tool was not run" in told
+        assert "ran with" not in told
 
 
 async def test_a_call_runs_with_other_arguments_and_the_model_is_told(here: Place) -> None:

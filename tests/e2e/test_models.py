@@ -42,10 +42,10 @@ async def test_a_chosen_effort_holds_up_to_the_most_that_is_allowed(place: Place
         await scene.settled(chat)
         assert efforts(scene) == ["medium", "low", "low", "high"]
         assert (await scene.control(chat)).effort == "max"
-        await scene.engine.set_model(chat, None, effort="low")
+        await scene.engine.set_model(chat, effort="low")
         await scene.engine.send_message(chat, "five")
         await scene.settled(chat)
-        await scene.engine.set_model(chat, None)
+        await scene.engine.set_model(chat, effort=None)
         await scene.engine.send_message(chat, "six")
         state = await scene.settled(chat)
         assert efforts(scene)[4:] == ["low", "medium"]

@@ -290,7 +290,7 @@ async def test_the_model_is_told_what_arguments_an_approval_changed(place: Place
         assert [part.rewritten.text if part.rewritten else None for part in results(state)] == ['{"to": "up"}', None]
         assert [part.arguments.text for part in calls(state)] == [json.dumps({"to": "in"}), json.dumps({"to": "out"})]
         changed, same = said(scene.server.requests[1])
-        assert changed == '[The arguments were changed before this call ran. It ran with: {"to": "up"}]\n\ndoor to up'
+        assert changed == '[The arguments of this call were changed to: {"to": "up"}]\n\ndoor to up'
         assert same == "door to out"
         await check(scene, chat)
 

@@ -159,7 +159,7 @@ async def test_a_model_that_cannot_search_fails_the_turn_until_another_is_chosen
         state = await scene.settled(chat, "error")
         failed = [each.event for each in await scene.engine.events(chat) if isinstance(each.event, TurnFailed)]
         assert [event.error.kind for event in failed] == ["config"]
-        assert "openai-chat has no search" in (failed[0].error.detail or failed[0].error.message).text
+        assert "openai-chat has no search" in failed[0].error.message.text
         await scene.engine.set_model(chat, place.model().reference)
         await scene.engine.resume(chat)
         state = await scene.settled(chat)

@@ -41,7 +41,7 @@ PROVIDERS = OpenCall(key=CallKey("3.0#5"), name="search", runner="provider")
 def state(indexes: dict[str, Any] | None = None, **changes: Any) -> ChatState:
     """A running chat that has a user's message to answer, but for what is said."""
     made = Indexes(**{"messages": 1, "last_role": "user", "visible_after": 1, **(indexes or {})})
-    control = Control(chat="chat", version=7, status="running", policy="digest", turns=1, indexes=made)
+    control = Control(chat="chat", version=7, status="running", policy="digest", turns=1, owed=True, indexes=made)
     return ChatState(control=replace(control, **changes), transcript=None)
 
 

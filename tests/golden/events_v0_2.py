@@ -14,10 +14,27 @@ from events import vocabulary as v
 from events.content import Content
 from events.messages import ContextMark, KeptResponse, Message
 from events.parts import ContextProblemPart, FilePart, HookContextPart, SkillPart, TextPart, ToolCallPart
-from events.records import ActionItem, AttemptReport, ModelPolicy, Origin, Policy, ToolPolicy
+from events.records import (
+    ActionItem,
+    AttemptReport,
+    Budget,
+    ModelPolicy,
+    Origin,
+    Policy,
+    Spending,
+    Spent,
+    ToolPolicy,
+)
 from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STEP, T
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
+
+SPENDING: Final = Spending(
+    spent=Spent(tokens=900, cost_micros=70, turns=3),
+    allowed=Budget(tokens=1_000, cost_micros=2_000, turns=3),
+    reached=("turns", "cost_micros"),
+    unpriced=True,
+)
 
 EVENTS: Final[dict[str, v.Event]] = {
     "policy_recorded.efforts_and_options": v.PolicyRecorded(digest="e" * 64, policy=POLICY_OF_OPTIONS),
@@ -72,7 +89,7 @@ EVENTS: Final[dict[str, v.Event]] = {
         decision=DECISION,
         deadline=T + 60_000_000,
         on_expiry="end_turn",
-        items=(ActionItem(kind="budget"),),
+        items=(ActionItem(kind="budget", spending=SPENDING),),
         result_budget=65_536,
     ),
     "active_tools_changed": v.ActiveToolsChanged(tools=("ask", "look")),

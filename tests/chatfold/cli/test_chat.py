@@ -68,6 +68,25 @@ def test_one_message_leaves_questions_open(chats: Cli, monkeypatch: pytest.Monke
     assert (asked["kind"], asked["name"], asked["arguments"]) == ("client_call", "where_am_i", "{}")
 
 
+def test_a_budget_question_says_what_it_is_about_and_is_lifted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli.file.parent / "frugal_app.py").write_text(
+        "from chatfold import Agent, Budget, Limits\n"
+        "AGENT = Agent(name='frugal', model='scripted/x', limits=Limits(budget=Budget(turns=1)))\n"
+    )
+    monkeypatch.syspath_prepend(str(cli.file.parent))
+    start = ("chat", "-c", "c", "--agents", "frugal_app:AGENT")
+    asked = cli.ok(*start, "--json", "One")
+    assert asked.lines[-1]["status"] == "waiting"
+    (question,) = cli.ok(*start, "--json", "Two").lines[-1]["asks"]
+    assert question["spending"]["reached"] == ["turns"]
+    assert question["spending"]["spent"]["turns"] == question["spending"]["allowed"]["turns"] == 1
+    assert "turns: 1 spent, 1 allowed" in cli.ok("doctor", "c").out
+    done = cli.ok(*start, stdin="y\nThree\n")
+    assert "The chat's budget is spent (turns: 1 spent, 1 allowed)." in done.err
+    assert "You said: Two" in done.out
+    assert "You said: Three" in done.out
+
+
 def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
     done = cli.run("chat", "Hello", "--model", "anthropic/x")
     assert done.code == 1

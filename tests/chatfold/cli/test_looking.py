@@ -230,7 +230,7 @@ def test_what_came_with_a_result_is_told_without_the_bytes_of_files() -> None:
     print_state(Channel(stream), "chat", 3, replace(state, control=replace(state.control, version=3)))
     told = [
         "2.0.0 = paid",
-        'ran with {"cents": 5}',
+        'arguments changed to {"cents": 5}',
         "file page.png, image/png, 8 B of base64",
         "attachment, text/csv, 4 B of base64",
     ]

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from chatfold import Agent, Engine, ModelConfig
+from chatfold.testing import ScriptedProvider
 from chatfold.testing.servers import Answer
 from events.content import Json
 from generation.digests import digest_request
@@ -180,3 +181,19 @@ def test_what_is_declared_changes_revision_policy_and_digest_of_the_tools() -> N
     requests = [msgspec.structs.replace(request("hi", tools=(WEATHER,)), native=each) for each in searches]
     assert len({digest_request(each).tools for each in requests}) == len(requests)
     check_native("mine", searches[2])
+
+
+async def test_the_scripted_model_is_not_asked_to_search() -> None:
+    """Where the chat chose it; one that stands in for another provider is asked like that one."""
+    agent = Agent(name="a", model="anthropic/m", provider_tools=[WebSearch()])
+    stand_in = ScriptedProvider(["It rains."])
+    async with Engine("memory://", [agent], providers={"anthropic": stand_in}) as engine:
+        await engine.create_chat("a", "Rain?", chat_id="c", model="scripted/one")
+        failed = (await engine.settled("c")).control.last_error
+        assert failed is not None
+        assert failed.kind == "config"
+        assert "The model cannot be used: web_search: scripted has no search of its own" in failed.message.text
+        await engine.set_model("c", None)
+        await engine.resume("c")
+        assert (await engine.settled("c")).control.status == "waiting"
+    assert stand_in.requests[0].native == (WebSearch(),)

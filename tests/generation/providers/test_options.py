@@ -177,7 +177,7 @@ def test_refusals_say_what_to_do() -> None:
         ({"logit_bias": {}}, {}, "openai takes no such option; openai-chat does"),
         ({"speed": "fast"}, {}, "openai takes no such option; anthropic does"),
         ({"top_logprobs": 1}, {}, "there is no such option; did you mean 'top_log_probs'?"),
-        ({"zzz": 1}, {}, "there is no such option; What has no option can be sent as extra"),
+        ({"zzz": 1}, {}, "there is no such option; what has no option can be sent as extra"),
         ({}, {"input": []}, "is not for extra: the conversation is the chat's own"),
         ({}, {"store": True}, "is an option: write options={'store': ...}"),
     ):

@@ -127,4 +127,4 @@ def test_attachments_are_in_no_prompt() -> None:
 
 def test_the_model_is_told_of_other_arguments() -> None:
     part = shown(replace(result("2.0.0", "paid"), rewritten=Content('{"cents": 5}')))
-    assert part.text == '[The arguments were changed before this call ran. It ran with: {"cents": 5}]\n\npaid'
+    assert part.text == '[The arguments of this call were changed to: {"cents": 5}]\n\npaid'

@@ -51,8 +51,12 @@ async def test_turns_are_used_up_in_order() -> None:
         for _ in range(2)
     ]
     assert said == ["one", "two"]
-    with pytest.raises(ScriptExhausted, match="2 turns"):
+    with pytest.raises(ScriptExhausted, match="2 turns, and none"):
         await collect(provider, request("hi"))
+    one = ScriptedProvider(["one"])
+    await collect(one, request("hi"))
+    with pytest.raises(ScriptExhausted, match="The script has 1 turn, and none"):
+        await collect(one, request("hi"))
 
 
 async def test_a_function_that_raises_fails_the_call() -> None:
