@@ -95,6 +95,10 @@ class ModelConfig:
             check_count(what, "compaction_threshold", self.compaction_threshold, 0)
         if self.compaction_threshold is not None and self.compaction_threshold > 100:
             raise AgentDeclarationError(what, f"compaction_threshold must be 0 to 100, not {self.compaction_threshold}")
+        prices: object = self.prices
+        if not isinstance(prices, Prices | None):
+            why = f"prices must be Prices(...) or None, not {type(prices).__name__}: write Prices(input=...)"
+            raise AgentDeclarationError(what, why)
         for name in ("options", "extra"):
             given: object = getattr(self, name)
             if not isinstance(given, Mapping):

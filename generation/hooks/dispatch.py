@@ -25,6 +25,7 @@ from generation.hooks.contract import (
     check_answer,
     hook_id,
 )
+from generation.models import check_count
 from generation.tools.contract import is_duration
 from store.failpoints import reach
 
@@ -162,7 +163,9 @@ class Hooks:
         for hook in self._hooks:
             if not isinstance(cast("object", hook), Hook):
                 raise AgentDeclarationError("hooks", f"{hook!r:.80} is no hook")
-        if not 0 < admission < slots:
+        for name, count in (("slots", slots), ("admission", admission)):
+            check_count("hooks", name, count, 1)
+        if not admission < slots:
             raise AgentDeclarationError("hooks", f"admission must be 1 to {slots - 1}, not {admission}")
         self._slots: Final = asyncio.Semaphore(slots)
         self._admission: Final = asyncio.Semaphore(admission)

@@ -32,7 +32,7 @@ class HttpHook:
 
     Raises:
         AgentDeclarationError: An event is not known, or there is none; the URL is none, or the timeout no positive
-            number.
+            number; the headers are no mapping.
         MissingExtra: The client library is not installed.
     """
 
@@ -57,6 +57,10 @@ class HttpHook:
         self.name: Final = f"{parsed.scheme}://{parsed.host}{parsed.path}"
         self.events: Final = checked_events(self.name, events)
         self.timeout: Final = checked_timeout(self.name, timeout)
+        given: object = headers
+        if not isinstance(given, Mapping | None):
+            why = f"headers must be a mapping of texts, not {type(given).__name__}"
+            raise AgentDeclarationError(f"hook {self.name!r}", why)
         self._url: Final = parsed
         self._headers: Final = {"content-type": "application/json", **(headers or {})}
         self._httpx: Final = httpx2

@@ -20,7 +20,7 @@ from chatfold import (
     result,
     tool,
 )
-from chatfold.hooks import PythonHook
+from chatfold.hooks import Hooks, HttpHook, PythonHook
 
 
 def plain(a: int) -> int:
@@ -78,6 +78,21 @@ MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any
     (Engine, ("memory://",), {"hooks": "stop"}, "hooks: must be a list of hooks, not str"),
     (Engine, ("memory://",), {"hooks": [plain]}, "hooks: <function plain .* is no hook"),
     (Engine, ("memory://",), {"observers": 5}, "observers: must be a list of observers, not int: write observers="),
+    (Hooks, (), {"slots": "many"}, "hooks: slots must be a whole number, not str"),
+    (Hooks, (), {"admission": 0}, "hooks: admission must be at least 1, not 0"),
+    (Hooks, (), {"slots": 4, "admission": 4}, "hooks: admission must be 1 to 3, not 4"),
+    (
+        HttpHook,
+        ("http://x/", ["stop"]),
+        {"headers": 5},
+        "hook 'http://x/': headers must be a mapping of texts, not int",
+    ),
+    (
+        ModelConfig,
+        (),
+        {"provider": "p", "name": "x", "prices": {"input": "3"}},
+        "prices must be Prices.* or None, not dict",
+    ),
     (PythonHook, ("stop", ["stop"]), {}, "hook 'str': it is no function: write PythonHook"),
     (PythonHook, (plain, None), {}, "hook 'plain': events must be a list of events, not NoneType"),
     (PythonHook, (plain, ["start"]), {}, "there is no event 'start'; there are: session_start, user_prompt_submit"),
