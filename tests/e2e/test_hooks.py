@@ -17,14 +17,16 @@ from chatfold.receipts import Receipt
 from chatfold.settings import Settings
 from chatfold.testing.servers import Answer, Fail, Reply, ToolCall, Usage
 from events.ids import ChatId
-from events.parts import HookContextPart
+from events.parts import CrashPolicy, HookContextPart
+from events.reasons import Reason
 from events.state import ChatState
 from events.vocabulary import StepCommitted, TurnFailed, TurnFinished
 from generation.agents import Limits
+from generation.tools.contract import Tool
 from store import open_store
 from store.loading import read_recorded
 from tests.e2e.checks import check
-from tests.e2e.kit import PATIENCE, Place, Scene, outputs, results, stage, texts
+from tests.e2e.kit import PATIENCE, Place, Scene, event_types, outputs, results, stage, texts
 from tests.e2e.test_takeover import worker_process
 from tests.e2e.tools import add
 from tests.generation.hooks.service import hook_service
@@ -198,6 +200,40 @@ async def test_where_tool_hooks_cannot_be_asked_the_turn_fails_in_the_append_of_
         assert step.envelope.command == failed.envelope.command
         await scene.engine.resume(chat)
         assert texts(await scene.settled(chat))[-1] == "3."
+        await check(scene, chat)
+
+
+@pytest.mark.parametrize("crash", ["rerun", "report"])
+async def test_a_call_that_is_cut_off_by_the_failure_of_a_hook_about_another_one_is_lost_alone(
+    here: Place, crash: CrashPolicy
+) -> None:
+    """What the others gave is recorded; what became of this one is not known, and its tool says what follows."""
+    runs = 0
+
+    async def slow() -> str:
+        nonlocal runs
+        runs += 1
+        await asyncio.sleep(0 if runs > 1 else PATIENCE)
+        return "slow"
+
+    async def ask(call: HookCall) -> None:
+        if call.facts["output"] == 18 and runs == 1:
+            await scene.watchers[call.chat].until(lambda items: "tool_result_recorded" in event_types(items))
+            raise ConnectionError("down")
+
+    several = Answer([ToolCall("add", {"a": 1, "b": 2}), ToolCall("slow", {}), ToolCall("add", {"a": 9, "b": 9})])
+    tools = [add, Tool.from_function(slow, crash=crash)]
+    async with stage(
+        here, [several, Answer("Done.")], tools=tools, hooks=[PythonHook(ask, ["post_tool_use"])]
+    ) as scene:
+        chat = await scene.start("Add")
+        state = await scene.settled(chat, "error")
+        assert state.control.last_error is not None
+        assert state.control.last_error.kind == "hook_dispatch_failed"
+        await scene.engine.resume(chat)
+        state = await scene.settled(chat)
+        assert outputs(state) == [3, "slow" if crash == "rerun" else Reason.WORKER_LOST, 18]
+        assert runs == (2 if crash == "rerun" else 1)
         await check(scene, chat)
 
 
