@@ -113,7 +113,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         # The release is not the caller's, and what hooks say is not: one that asks again asks for the same.
         given = (command.trigger, replace(command, release=""))
         said = [await self._admitted(chat_id, each, named) for each in messages]
-        started = await self._session_started(chat_id, agent, owner)
+        started = await self._session_started(chat_id, agent, owner, named)
         place = 1 if system is not None else 0
         asked = replace(command, messages=(*said[:place], *started, *said[place:]))
         return await self._commands(chat_id, lambda _: (asked,), command_id, given, who=owner or None)

@@ -15,7 +15,7 @@ import pytest
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
 from chatfold.receipts import Receipt
 from chatfold.settings import Settings
-from chatfold.testing.servers import Answer, Fail, Reply, ToolCall, Usage
+from chatfold.testing.servers import Answer, Fail, Gate, Reply, ToolCall, Usage
 from events.ids import ChatId
 from events.parts import CrashPolicy, HookContextPart
 from events.reasons import Reason
@@ -129,6 +129,50 @@ async def test_a_command_that_is_asked_again_has_the_same_id_and_is_done_once(he
         assert hooked(await scene.settled(first.chat)) == [("user_prompt_submit", "one")]
     assert len(hook.calls) == 2
     assert len({call.id for call in hook.calls}) == 1
+
+
+@pytest.mark.parametrize("answer", [HookAnswer(deny="No more."), ConnectionError("down")], ids=["denied", "failed"])
+async def test_what_hooks_say_of_a_repeated_command_does_not_undo_it(
+    here: Place, answer: HookAnswer | Exception
+) -> None:
+    """Its caller, whose first reply was lost, asks for a receipt; it must not hear that nothing was done."""
+    gate = Gate()
+    hook = Recording()
+    script: list[Reply] = [Answer("Hi."), Answer("Bye.", gate=gate), Answer("Else.")]
+    async with stage(here, script, hooks=[hook.at("session_start", "user_prompt_submit")]) as scene:
+        engine = scene.engine
+        created = await engine.create_chat(here.agent, "Hello", owner="ada", command_id="create")
+        chat = created.chat
+        await scene.settled(chat)
+        sent = await engine.send_message(chat, "More", command_id="send")
+        await gate.reached()
+        queued = await engine.send_message(chat, "Later", command_id="queue")
+        commands: dict[str, Callable[[], Awaitable[Receipt]]] = {
+            "create": lambda: engine.create_chat(here.agent, "Hello", owner="ada", command_id="create"),
+            "send": lambda: engine.send_message(chat, "More", command_id="send"),
+            "queue": lambda: engine.send_message(chat, "Later", command_id="queue"),
+            "rewrite": lambda: engine.edit_queued(chat, queued.queued[0], "Rather", command_id="rewrite"),
+            "edit": lambda: engine.edit_message(chat, sent.messages[0], "Else", command_id="edit"),
+        }
+        first = {"create": created, "send": sent, "queue": queued}
+        first |= {name: await commands[name]() for name in ("rewrite", "edit")}
+        gate.release()
+        await scene.settled(chat)
+        before = await versions(scene, chat)
+        for name, again in commands.items():
+            # Both events of a creation ask, and a message is asked about once.
+            hook._answers += [answer if isinstance(answer, Exception) or name != "create" else HookAnswer(), answer]
+            told = await again()
+            assert (told.version, told.messages, told.queued) == (
+                first[name].version,
+                first[name].messages,
+                first[name].queued,
+            )
+            hook._answers.clear()
+        assert await versions(scene, chat) == before
+        hook._answers.append(answer)
+        with pytest.raises((HookDenied, HookFailed)):
+            await engine.send_message(chat, "New", command_id="new")
 
 
 async def test_the_start_of_a_chat_has_its_word_in_the_system_text(here: Place) -> None:
