@@ -108,7 +108,8 @@ async def test_many_chats_at_once(here: Place) -> None:
                         "denying": ["Not run: Nein, \U0001f600.", "said", "Not run: Nein, \U0001f600."],
                         "rewriting": ["Hello \u00fc", "said", "Hello \u00fc"],
                     }.get(name, ["Hello x", "said", "Hello z"])
-            await check(scene, *chats)
+            # In failed ones the other calls are still open.
+            await check(scene, *(chat for chat, state in states.items() if state.control.status == "waiting"))
     assert ran == {"x": 9, "z": 9, "\u00fc": 6}, "what was denied, or not asked about, did not run"
     ids = Counter(call["id"] for call in service.calls)
     assert max(ids.values()) == 1
