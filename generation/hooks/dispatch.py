@@ -217,7 +217,8 @@ class Hooks:
         except asyncio.CancelledError:
             raise HookFailed(hook.name, call.event, "it ended itself by a cancellation") from None
         except Exception as error:  # an application's part may raise anything
-            raise HookFailed(hook.name, call.event, f"{type(error).__name__}: {error}") from error
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise HookFailed(hook.name, call.event, said) from error
         return check_answer(hook.name, call.event, answer)
 
     async def _ask(self, hook: Hook, call: HookCall) -> object:

@@ -103,6 +103,7 @@ async def test_many_chats_at_once(here: Place) -> None:
                     assert state.control.last_error.kind == "hook_dispatch_failed"
                     assert texts(state) == ["Calling."]
                 else:
+                    assert state.control.status == "waiting", (chat, state.control.last_error)
                     assert texts(state) == ["Calling.", "Done."]
                     assert outputs(state) == {
                         "denying": ["Not run: Nein, \U0001f600.", "said", "Not run: Nein, \U0001f600."],
