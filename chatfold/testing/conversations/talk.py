@@ -13,9 +13,8 @@ from chatfold.testing.conversations.habits import HABITS
 from chatfold.testing.conversations.hooks import Meddler
 from chatfold.testing.conversations.services import Asked, Service
 from chatfold.testing.episodes import EPISODE
-from chatfold.testing.prompts import prompt_problems
 from chatfold.testing.servers.anthropic_prefix import Coverage
-from chatfold.testing.simulation.checks import RESTING, check_commands
+from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.testing.simulation.loop import SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US
@@ -23,15 +22,14 @@ from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.users import Town, act, create
-from chatfold.transfer import stored_log
 from events.codec import decode
 from events.envelope import Recorded
-from events.logfile import read_log
 from events.replay import replay
 from events.vocabulary import AttemptStarted, TitleChanged
 from generation.naming import said_by
 from generation.prompt import Prompt
 from generation.titles import fallback_title
+from store.loading import read_recorded
 
 COVERS: Final[Coverage] = "request"
 """What signatures of thinking cover in these conversations."""
@@ -139,16 +137,15 @@ class Talk:
             await asyncio.sleep(_LOOK)
 
     async def _check(self) -> None:
-        """Check the prompts of each prefix of each log, and what users were told."""
+        """Check each log, the prompts of each of its prefixes, and what users were told."""
         for problem in check_commands(self.ledger):
             self.loop.fail(problem)
         for header in self._database.headers():
-            lines = (await stored_log(self._database, header.chat, blobs=True)).lines()
-            exported = read_log(b"".join(lines).splitlines(), header.chat)
-            log = [decode(event, blobs=exported.blobs) for event in exported.events]
-            found = [*prompt_problems(log), *_titles(log)]
+            problems, _ = await check_chat(self._database, self.ledger, header.chat, ())
+            log = await read_recorded(self._database, header.chat)
+            found = [*problems, *(f"{header.chat} {problem}" for problem in _titles(log))]
             if found:
-                self.loop.fail("; ".join(f"{header.chat} {problem}" for problem in found[:5]))
+                self.loop.fail("; ".join(found[:5]))
 
     def _asked(self) -> Asked:
         """Return what the attempt that runs asks for by its log: the whole prompt, and a response known to be lost."""
