@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +13,7 @@ from chatfold.testing.conversations import converse
 from chatfold.testing.conversations.__main__ import CONVERSATIONS
 from chatfold.testing.simulation.__main__ import main
 from chatfold.testing.simulation.report import failure_of
-from generation import chain, prompt
+from generation import chain, naming, prompt, side_jobs
 from generation.prompt_ids import CallIds
 from generation.providers import anthropic_wire, openai_wire
 from generation.providers.anthropic_prefix import Prefix
@@ -117,6 +117,16 @@ def _run_though_denied() -> AbstractContextManager[Any]:
     return patch.object(CallHooks, "before", before)
 
 
+@contextmanager
+def _named_again() -> Iterator[None]:
+    """A chat gets a title after each of its first turns, whatever title it has."""
+    with (
+        patch.object(naming, "is_nameless", lambda state, said: True),
+        patch.object(side_jobs, "is_nameless", lambda state, said: True),
+    ):
+        yield
+
+
 PLANTS = (
     _reasoning_sent_bare,
     _thinking_last,
@@ -126,6 +136,7 @@ PLANTS = (
     _going_on_from_reasoning,
     _going_on_from_what_is_gone,
     _run_though_denied,
+    _named_again,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -23,13 +23,9 @@ from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.users import Town, act, create
 from events.codec import decode
-from events.envelope import Recorded
 from events.replay import replay
-from events.vocabulary import AttemptStarted, TitleChanged
-from generation.naming import said_by
+from events.vocabulary import AttemptStarted
 from generation.prompt import Prompt
-from generation.titles import fallback_title
-from store.loading import read_recorded
 
 COVERS: Final[Coverage] = "request"
 """What signatures of thinking cover in these conversations."""
@@ -141,9 +137,7 @@ class Talk:
         for problem in check_commands(self.ledger):
             self.loop.fail(problem)
         for header in self._database.headers():
-            problems, _ = await check_chat(self._database, self.ledger, header.chat, ())
-            log = await read_recorded(self._database, header.chat)
-            found = [*problems, *(f"{header.chat} {problem}" for problem in _titles(log))]
+            found, _ = await check_chat(self._database, self.ledger, header.chat, ())
             if found:
                 self.loop.fail("; ".join(found[:5]))
 
@@ -157,14 +151,3 @@ class Talk:
             if isinstance(event, AttemptStarted) and (control.history_version, control.attempt) == episode[1:]:
                 return Asked(Prompt().build(step.after.messages), control.lost_response)
         raise LookupError(f"{episode} is not in the log")
-
-
-def _titles(log: Sequence[Recorded]) -> Iterator[str]:
-    """Yield titles that a worker gave to a chat that had one other than the first words of its user."""
-    for step in replay(log):
-        if not isinstance(step.recorded.event, TitleChanged) or step.recorded.envelope.actor.kind != "worker":
-            continue
-        before = step.before.need_transcript("look at its title")
-        known = before.title.text if before.title is not None and before.title.available else ""
-        if known and known not in {fallback_title(said_by(item.message)) for item in before.messages}:
-            yield f"version {step.recorded.version}: it was {known!r}, and is named again"
