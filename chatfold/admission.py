@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from chatfold.checks import checked_chat
 from chatfold.commanding import Commanding
-from events.content import Content
+from events.content import Content, Json
+from events.ids import ChatId, CommandId
 from events.messages import Message
 from events.parts import HookContextPart, TextPart
-from generation.errors import HookDenied
+from generation.errors import HookDenied, HookFailed
 
 
 class Admission(Commanding):
@@ -35,11 +36,15 @@ class Admission(Commanding):
         )
         checked_chat(chat)
         place = command_id if command_id is not None else self.runtime.new_id()
-        verdict = await hooks.ask(
-            "user_prompt_submit", chat, place, {"text": text, "author": message.author}, input_as="text"
-        )
-        if verdict.deny is not None:
-            raise HookDenied("user_prompt_submit", verdict.deny)
+        facts: dict[str, Json] = {"text": text, "author": message.author}
+        try:
+            verdict = await hooks.ask("user_prompt_submit", chat, place, facts, input_as="text")
+            if verdict.deny is not None:
+                raise HookDenied("user_prompt_submit", verdict.deny)
+        except (HookDenied, HookFailed):
+            if not await self._is_done(chat, command_id):
+                raise
+            return message
         parts = message.parts
         if isinstance(verdict.input, str):
             parts = (TextPart(text=Content(verdict.input)), *(part for part in parts if not isinstance(part, TextPart)))
@@ -47,7 +52,13 @@ class Admission(Commanding):
             parts = (*parts, HookContextPart(event="user_prompt_submit", text=Content(verdict.context)))
         return message if parts is message.parts else replace(message, parts=parts)
 
-    async def _session_started(self, chat: str, agent: str, owner: str) -> tuple[Message, ...]:
+    async def _is_done(self, chat: str, command_id: str | None) -> bool:
+        """Whether a command was done before: what hooks say when it is repeated does not undo it."""
+        if command_id is None:
+            return False
+        return await self.runtime.journal.store.find_command(ChatId(chat), CommandId(command_id)) is not None
+
+    async def _session_started(self, chat: str, agent: str, owner: str, command_id: str | None) -> tuple[Message, ...]:
         """Return what hooks say at the start of a chat, as a system message of it; nothing where they say nothing.
 
         Raises:
@@ -56,7 +67,12 @@ class Admission(Commanding):
         hooks = self.runtime.hooks
         if not hooks.at("session_start"):
             return ()
-        context = (await hooks.ask("session_start", chat, _START, {"agent": agent, "owner": owner})).context
+        try:
+            context = (await hooks.ask("session_start", chat, _START, {"agent": agent, "owner": owner})).context
+        except HookFailed:
+            if not await self._is_done(chat, command_id):
+                raise
+            return ()
         return () if context is None else (Message(role="system", parts=(TextPart(text=Content(context)),)),)
 
 

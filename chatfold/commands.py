@@ -114,7 +114,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         # The release is not the caller's, and what hooks say is not: one that asks again asks for the same.
         given = (command.trigger, replace(command, release=""))
         said = [await self._admitted(chat_id, each, named) for each in messages]
-        started = await self._session_started(chat_id, agent, owner)
+        started = await self._session_started(chat_id, agent, owner, named)
         place = 1 if system is not None else 0
         asked = replace(command, messages=(*said[:place], *started, *said[place:]))
         return await self._commands(chat_id, lambda _: (asked,), command_id, given, who=owner or None)
@@ -168,6 +168,8 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         self, chat: str, message_id: str, message: MessageInput, *, command_id: str | None = None
     ) -> Receipt:
         """Replace a user's message; it and all after it leave history, the queue is emptied, the chat answers anew.
+
+        It keeps its author, unless ``message`` is a whole message that names one.
 
         Args:
             chat: The chat.
@@ -259,7 +261,15 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         effort: str | None = None,
         command_id: str | None = None,
     ) -> Receipt:
-        """Rewrite a queued message in its place.
+        """Rewrite a queued message in its place; it keeps its author.
+
+        Args:
+            chat: The chat.
+            message_id: The queued message.
+            message: What the user says instead.
+            model: Another model for the turns from this one on; None keeps what the message was sent with.
+            effort: Another reasoning effort, likewise.
+            command_id: See the class.
 
         Raises:
             QueuedNotFound: It is not in the queue any more.
@@ -269,7 +279,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         given = (command.trigger, command)
         said = await self._admitted(chat, body.message, checked_command_id(command_id))
         asked = replace(command, message=replace(body, message=said))
-        return await self._commands(chat, lambda _: (asked,), command_id, given)
+        return await self._commands(chat, lambda _: (asked,), command_id, given, transcript=True)
 
     async def reorder_queue(self, chat: str, order: Sequence[str], *, command_id: str | None = None) -> Receipt:
         """Put the whole queue in this order of message ids.

@@ -70,7 +70,10 @@ class SendInterrupting(Command, frozen=True, kw_only=True):
 
 
 class EditMessage(Command, frozen=True, kw_only=True):
-    """Replace a user's message; it and all after it leave history. Needs the transcript."""
+    """Replace a user's message; it and all after it leave history. Needs the transcript.
+
+    What names no author keeps that of the message.
+    """
 
     trigger = "edit"
     target: MessageId
@@ -78,7 +81,10 @@ class EditMessage(Command, frozen=True, kw_only=True):
 
 
 class EditQueued(Command, frozen=True, kw_only=True):
-    """Rewrite a queued message in its place."""
+    """Rewrite a queued message in its place. Needs the transcript.
+
+    It keeps the author, model and effort that are not given anew.
+    """
 
     trigger = "edit_queued"
     target: MessageId

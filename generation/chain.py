@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from events.content import Content
 from events.messages import KeptResponse, Message, Step
-from events.parts import ToolCallPart
+from events.parts import SourcePart, TextPart, ToolCallPart
 from events.records import ModelPolicy
 from generation.prompt import BuiltPrompt
 from generation.prompt_types import PromptMessage
@@ -107,6 +107,12 @@ def _no_calls(case: _Case) -> bool:
     return all(call.runner == "provider" for call in calls)
 
 
+def _ends(case: _Case) -> bool:
+    """Whether the answer ends with a text. No service takes reasoning that led to nothing, its own neither."""
+    said = [part for part in case.answer.parts if not isinstance(part, SourcePart)]
+    return bool(said) and isinstance(said[-1], TextPart)
+
+
 def _users(case: _Case) -> bool:
     return not case.added and bool(case.trailing) and all(message.role == "user" for message in case.trailing)
 
@@ -121,6 +127,7 @@ CONDITIONS: Final = (
     Condition("own", "it was given in this chat and was not copied", lambda case: case.answer.origin is None),
     Condition("whole", "it was not cut, and nothing of it was erased", _whole),
     Condition("no_calls", "it has no calls whose results the service has not seen", _no_calls),
+    Condition("ends", "it ends with a text, and not with reasoning or a search that led to none", _ends),
     Condition(
         "same_history", "what stands before it is what the service had", lambda case: case.kept.before == case.before
     ),

@@ -116,6 +116,13 @@ def to_name(state: ChatState) -> str | None:
     return said if is_nameless(state, said) else None
 
 
+def first_said(state: ChatState) -> str | None:
+    """Return what the user of a chat said first, as far as it can be read; None where nothing is left of it."""
+    messages = (item.message for item in state.need_transcript("name the chat").messages)
+    first = next((message for message in messages if message.opens_turn and message.boundary is None), None)
+    return None if first is None else said_by(first)
+
+
 def is_nameless(state: ChatState, said: str) -> bool:
     """Whether a chat has no title but the one that the first words of its user give."""
     title = state.need_transcript("name the chat").title

@@ -29,6 +29,7 @@ from generation.naming import (
     Titles,
     ask_for_label,
     ask_for_title,
+    first_said,
     is_nameless,
     latest_turn,
     to_name,
@@ -209,7 +210,9 @@ class SideJobs:
         def still(now: ChatState) -> c.AnyCommand | None:
             known = now.need_transcript("name the chat").title
             same = known is not None and known.available and known.text == title
-            return c.SetTitle(title=Content(title)) if is_nameless(now, said) and not same else None
+            # What was edited or erased meanwhile must not come back as a title.
+            wanted = first_said(now) == said and is_nameless(now, said) and not same
+            return c.SetTitle(title=Content(title)) if wanted else None
 
         await record(self._runtime, chat, "title", spent, still)
 
@@ -231,7 +234,8 @@ class SideJobs:
             known = now.need_transcript("label the turn").turn_label
             same = known is not None and known.available and known.text == label
             current = (now.control.indexes.turn_start, now.control.status) == (opened, status)
-            return c.SetTurnLabel(label=Content(label)) if current and not same else None
+            wanted = current and latest_turn(now) == turn and not same
+            return c.SetTurnLabel(label=Content(label)) if wanted else None
 
         await record(self._runtime, chat, "label", spent, still)
 

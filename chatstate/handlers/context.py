@@ -131,3 +131,8 @@ class Context(Struct, frozen=True, kw_only=True, gc=False):
             return Ending(answers=given, added=())
         self.check_answer(partial)
         return Ending(answers=given, added=closed(replace(partial, interrupted=True), self.version, len(given)))
+
+
+def authored(message: Message, author: str | None) -> Message:
+    """Return what takes the place of a message by ``author``, who is its author too unless it names another."""
+    return message if message.author is not None else replace(message, author=author)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from chatstate import commands as c
 from chatstate.errors import QueuedNotFound
-from chatstate.handlers.context import Context
+from chatstate.handlers.context import Context, authored
 from events import vocabulary as v
 
 
 def edit_queued(ctx: Context, command: c.EditQueued) -> v.QueuedMessageEdited:
-    """Rewrite a queued message."""
+    """Rewrite a queued message: it keeps its author, model and effort, but for those that are given anew."""
     ctx.check_queued(command.target)
-    ctx.check_user_message(command.message.message)
-    return v.QueuedMessageEdited(id=command.target, message=command.message)
+    given = command.message
+    ctx.check_user_message(given.message)
+    held = ctx.state.need_transcript(ctx.trigger).queued[command.target]
+    message = replace(
+        given,
+        message=authored(given.message, held.message.author),
+        model=given.model or held.model,
+        effort=given.effort or held.effort,
+    )
+    return v.QueuedMessageEdited(id=command.target, message=message)
 
 
 def reorder_queue(ctx: Context, command: c.ReorderQueue) -> v.QueueReordered:

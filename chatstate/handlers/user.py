@@ -8,7 +8,7 @@ from chatstate import commands as c
 from chatstate.cancellations import answers
 from chatstate.classify import X
 from chatstate.errors import MessageNotFound, NotAUserMessage, NothingOwed, NothingToClear, NothingToCompact
-from chatstate.handlers.context import Context, Ending
+from chatstate.handlers.context import Context, Ending, authored
 from events import vocabulary as v
 from events.content import Content
 from events.control import Control
@@ -75,7 +75,7 @@ def send_interrupt(ctx: Context, command: c.SendInterrupting) -> v.MessageSentIn
 
 
 def edit(ctx: Context, command: c.EditMessage) -> v.MessageEdited:
-    """Replace a user's message and drop what came after it."""
+    """Replace a user's message, which keeps its author unless another is given, and drop what came after it."""
     ctx.check_user_message(command.message)
     messages = ctx.state.need_transcript(ctx.trigger).messages
     position = messages.find(command.target)
@@ -89,7 +89,7 @@ def edit(ctx: Context, command: c.EditMessage) -> v.MessageEdited:
     return v.MessageEdited(
         removed_from=command.target,
         answers=answers(surviving, ctx.trigger),
-        added=(command.message,),
+        added=(authored(command.message, target.author),),
         dequeued=tuple(item.id for item in ctx.control.queue),
     )
 

@@ -40,7 +40,7 @@ MAY: Final[Mapping[HookEvent, frozenset[str]]] = MappingProxyType(
 """What an answer may say at each event; one that says nothing, and only observes, may come at all of them."""
 
 MOST: Final = 1 << 20
-"""Bytes that an answer may have: what it says must fit into the event that records it."""
+"""Bytes that an answer may have, and the contexts of all hooks at one event: they must fit into what records them."""
 
 ADMISSION: Final[frozenset[HookEvent]] = frozenset({"session_start", "user_prompt_submit"})
 """The events that let new work in: they may take only a part of the slots."""

@@ -14,11 +14,12 @@ from typing import Final, Protocol, cast, runtime_checkable
 
 from anyio import to_thread
 
-from events.content import Json
+from events.content import Json, size_of
 from generation.errors import AgentDeclarationError, HookFailed
 from generation.hooks.contract import (
     ADMISSION,
     HOOK_EVENTS,
+    MOST,
     HookAnswer,
     HookCall,
     HookEvent,
@@ -204,6 +205,8 @@ class Hooks:
                 return Verdict(deny=answer.deny)
             contexts = verdict.contexts if answer.context is None else (*verdict.contexts, answer.context)
             verdict = Verdict(contexts, input=verdict.input if answer.input is None else answer.input)
+            if sum(map(size_of, contexts)) > MOST:
+                raise HookFailed(hook.name, event, f"with those before it, its context has more than {MOST} bytes")
             if answer.input is not None and input_as is not None:
                 facts = {**facts, input_as: answer.input}
         if verdict is not _SILENT:
@@ -228,7 +231,8 @@ class Hooks:
         except asyncio.CancelledError:
             raise HookFailed(hook.name, call.event, "it ended itself by a cancellation") from None
         except Exception as error:  # an application's part may raise anything
-            raise HookFailed(hook.name, call.event, f"{type(error).__name__}: {error}") from error
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise HookFailed(hook.name, call.event, said) from error
         return check_answer(hook.name, call.event, answer)
 
     async def _ask(self, hook: Hook, call: HookCall) -> object:

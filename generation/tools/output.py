@@ -87,7 +87,9 @@ def unrecordable(result: ToolResultPart, why: str) -> ToolResultPart:
     """
     text = error_answer(f"The tool ran, but its result cannot be recorded: {why}", _REASON_BUDGET)
     output = Content(text.output)
-    return msgspec.structs.replace(result, is_error=True, output=output, repaired=(), media=(), attachments=())
+    return msgspec.structs.replace(
+        result, is_error=True, output=output, repaired=(), media=(), attachments=(), context=None
+    )
 
 
 def answer_of(value: Any, budget: int) -> Answer:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -13,10 +13,12 @@ from chatfold.testing.conversations import converse
 from chatfold.testing.conversations.__main__ import CONVERSATIONS
 from chatfold.testing.simulation.__main__ import main
 from chatfold.testing.simulation.report import failure_of
-from generation import prompt
+from generation import chain, naming, prompt, side_jobs
 from generation.prompt_ids import CallIds
 from generation.providers import anthropic_wire, openai_wire
 from generation.providers.anthropic_prefix import Prefix
+from generation.tools.hooked import CallHooks
+from generation.tools.policy import ToolCall
 
 SEEDS = 500
 _PART = 25
@@ -46,6 +48,12 @@ def test_conversations_are_as_varied_as_they_claim() -> None:
         "interruption_finished",
         "retry_scheduled",
         "turn_failed",
+        "title_changed",
+        "turn_label_changed",
+        "refused (denied by a hook",
+        "refused (hook meddler",
+        "in the queue with effort",
+        "reorder ",
     ):
         assert sign in told, sign
 
@@ -87,7 +95,49 @@ def _prefixes_forgotten() -> AbstractContextManager[Any]:
     return patch.object(Prefix, "take", lambda self, message: message)
 
 
-PLANTS = (_reasoning_sent_bare, _thinking_last, _ids_as_given, _no_go_on, _prefixes_forgotten)
+def _without(condition: str) -> AbstractContextManager[Any]:
+    """A request goes on from a response although one condition does not hold."""
+    return patch.object(chain, "CONDITIONS", tuple(each for each in chain.CONDITIONS if each.id != condition))
+
+
+def _going_on_from_reasoning() -> AbstractContextManager[Any]:
+    return _without("ends")
+
+
+def _going_on_from_what_is_gone() -> AbstractContextManager[Any]:
+    return _without("known")
+
+
+def _run_though_denied() -> AbstractContextManager[Any]:
+    """What a hook says of a call does not count."""
+
+    async def before(self: CallHooks, call: ToolCall) -> tuple[ToolCall, None, None]:
+        return call, None, None
+
+    return patch.object(CallHooks, "before", before)
+
+
+@contextmanager
+def _named_again() -> Iterator[None]:
+    """A chat gets a title after each of its first turns, whatever title it has."""
+    with (
+        patch.object(naming, "is_nameless", lambda state, said: True),
+        patch.object(side_jobs, "is_nameless", lambda state, said: True),
+    ):
+        yield
+
+
+PLANTS = (
+    _reasoning_sent_bare,
+    _thinking_last,
+    _ids_as_given,
+    _no_go_on,
+    _prefixes_forgotten,
+    _going_on_from_reasoning,
+    _going_on_from_what_is_gone,
+    _run_though_denied,
+    _named_again,
+)
 
 
 @pytest.mark.parametrize("plant", PLANTS)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 import uuid
+from collections.abc import Sequence
 
 import pytest
 
-from chatfold.testing.servers import Answer, Reply, Text, ToolCall
+from chatfold.hooks import HOOK_EVENTS, Hook, HookAnswer, HookCall, PythonHook
+from chatfold.testing.servers import Answer, Reasoning, Reply, Text, ToolCall
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.script import Part
 from chatstate.errors import Refusal
 from events.content import Json
 from events.ids import MessageId
 from events.state import ChatState
+from generation.hooks.contract import MAY
 from generation.models import ModelConfig
 from generation.prompt import Prompt
 from generation.prompt_types import ModelRequest
@@ -23,6 +28,7 @@ from tests.e2e.kit import MODEL, Place, Scene, stage
 from tests.e2e.tools import add
 
 TURNS = 14
+WHAT = ("edit", "erase", "clear", "compact", "there and back", "interrupt", "fork", "forget", "cold", "model")
 STORING: dict[str, Json] = {"store": True}
 
 
@@ -36,6 +42,38 @@ def replies(rng: random.Random) -> list[Reply]:
         parts = rng.choice(choices)
         made.append(Answer(parts, cut_after=1 if rng.random() < 0.1 else None))
     return made
+
+
+def speaking(rng: random.Random) -> Hook:
+    """A hook that adds a word, or changes what it may change, wherever it is asked."""
+
+    async def ask(call: HookCall) -> HookAnswer | None:
+        may = sorted(MAY[call.event] - {"deny"})
+        if rng.random() < 0.6:
+            return None
+        if rng.choice(may) == "context":
+            return HookAnswer(context=f"Of {call.event}, {rng.randrange(99)}.")
+        if call.event == "pre_tool_use":
+            return HookAnswer(input={"a": rng.randrange(99), "b": 0})
+        return HookAnswer(input=f"{call.facts['text']} Please.")
+
+    return PythonHook(ask, HOOK_EVENTS)
+
+
+async def there_and_back(scene: Scene, chat: str) -> None:
+    """Have a chat compacted, answer once more, and take the compaction back."""
+    await scene.engine.compact(chat)
+    await scene.settled(chat)
+    await scene.engine.uncompact(chat)
+
+
+async def interrupted(scene: Scene, chat: str, rng: random.Random) -> None:
+    """Interrupt an answer somewhere; it may have ended by then."""
+    await scene.engine.send_message(chat, "Begin, and stop.")
+    for _ in range(rng.randrange(40)):
+        await asyncio.sleep(0)
+    with contextlib.suppress(Refusal):
+        await scene.engine.interrupt(chat)
 
 
 def spoken(items: list[dict[str, object]]) -> list[str]:
@@ -70,7 +108,9 @@ class Watching:
     def compare(self, state: ChatState) -> None:
         for item in state.messages:
             step = item.message.step
-            if step is None or step.response_id is None or step.response_id in self.seen or item.message.interrupted:
+            if step is None or step.provider != "openai" or item.message.interrupted:
+                continue
+            if step.response_id is None or step.response_id in self.seen:
                 continue
             if item.message.origin is None:
                 self.seen.add(step.response_id)
@@ -78,7 +118,7 @@ class Watching:
                 assert self.had[step.response_id] == the_whole(state, item.id)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 async def test_the_service_has_the_whole_conversation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     place = Place(provider="openai", url="memory://", agent=f"agent-{uuid.uuid4().hex}")
@@ -87,7 +127,11 @@ async def test_the_service_has_the_whole_conversation(seed: int, monkeypatch: py
         ModelConfig(provider="openai", name="bare"),
     ]
     model = ModelConfig(provider="openai", name=MODEL, options=STORING)
-    async with stage(place, replies(rng), model=model, models=models, tools=[add]) as scene:
+    hooks = [speaking(rng)] if seed % 2 else []
+    others: dict[str, Sequence[Reply]] = {
+        "anthropic": [Answer([Reasoning("Hm."), Text(f"Elsewhere {n}.")]) for n in range(TURNS * 6)]
+    }
+    async with stage(place, replies(rng), model=model, models=models, tools=[add], hooks=hooks, others=others) as scene:
         watching, engine = Watching(scene), scene.engine
         completed = watching.server.completed
 
@@ -104,7 +148,7 @@ async def test_the_service_has_the_whole_conversation(seed: int, monkeypatch: py
             chat = rng.choice(chats)
             state = await engine.state(chat)
             users = [item.id for item in state.messages if item.message.opens_turn]
-            what = rng.choice(["say"] * 6 + ["edit", "erase", "clear", "compact", "fork", "forget", "cold", "model"])
+            what = rng.choice(["say"] * 6 + [*WHAT])
             try:
                 match what:
                     case "edit":
@@ -115,6 +159,10 @@ async def test_the_service_has_the_whole_conversation(seed: int, monkeypatch: py
                         await engine.clear(chat)
                     case "compact":
                         await engine.compact(chat)
+                    case "there and back":
+                        await there_and_back(scene, chat)
+                    case "interrupt":
+                        await interrupted(scene, chat, rng)
                     case "fork":
                         chats.append((await engine.fork(chat)).chat)
                     case "forget":
@@ -122,7 +170,7 @@ async def test_the_service_has_the_whole_conversation(seed: int, monkeypatch: py
                     case "cold":
                         engine.runtime.journal.warm.drop(chat)
                     case "model":
-                        named = rng.choice([None, "openai/model-two", "openai/bare"])
+                        named = rng.choice([None, "openai/model-two", "openai/bare", "anthropic/claude"])
                         await engine.set_model(chat, named)
                     case _:
                         await engine.send_message(chat, f"Say {turn}.")

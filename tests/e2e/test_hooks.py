@@ -16,16 +16,18 @@ from chatfold import ApprovalAnswer, Content, tool
 from chatfold.hooks import Hook, HookAnswer, HookCall, HookDenied, HookEvent, HookFailed, HttpHook, PythonHook
 from chatfold.receipts import Receipt
 from chatfold.settings import Settings
-from chatfold.testing.servers import Answer, Fail, Reply, ToolCall, Usage
+from chatfold.testing.servers import Answer, Fail, Gate, Reply, ToolCall, Usage
 from events.ids import ChatId
-from events.parts import HookContextPart
+from events.parts import CrashPolicy, HookContextPart
+from events.reasons import Reason
 from events.state import ChatState
 from events.vocabulary import StepCommitted, TurnFailed, TurnFinished
 from generation.agents import Limits
+from generation.tools.contract import Tool
 from store import open_store
 from store.loading import read_recorded
 from tests.e2e.checks import check
-from tests.e2e.kit import PATIENCE, Place, Scene, outputs, results, stage, texts
+from tests.e2e.kit import PATIENCE, Place, Scene, event_types, outputs, results, stage, texts
 from tests.e2e.test_takeover import worker_process
 from tests.e2e.tools import add
 from tests.generation.hooks.service import hook_service
@@ -135,6 +137,50 @@ async def test_a_command_that_is_asked_again_has_the_same_id_and_is_done_once(he
         assert hooked(await scene.settled(first.chat)) == [("user_prompt_submit", "one")]
     assert len(hook.calls) == 2
     assert len({call.id for call in hook.calls}) == 1
+
+
+@pytest.mark.parametrize("answer", [HookAnswer(deny="No more."), ConnectionError("down")], ids=["denied", "failed"])
+async def test_what_hooks_say_of_a_repeated_command_does_not_undo_it(
+    here: Place, answer: HookAnswer | Exception
+) -> None:
+    """Its caller, whose first reply was lost, asks for a receipt; it must not hear that nothing was done."""
+    gate = Gate()
+    hook = Recording()
+    script: list[Reply] = [Answer("Hi."), Answer("Bye.", gate=gate), Answer("Else.")]
+    async with stage(here, script, hooks=[hook.at("session_start", "user_prompt_submit")]) as scene:
+        engine = scene.engine
+        created = await engine.create_chat(here.agent, "Hello", owner="ada", command_id="create")
+        chat = created.chat
+        await scene.settled(chat)
+        sent = await engine.send_message(chat, "More", command_id="send")
+        await gate.reached()
+        queued = await engine.send_message(chat, "Later", command_id="queue")
+        commands: dict[str, Callable[[], Awaitable[Receipt]]] = {
+            "create": lambda: engine.create_chat(here.agent, "Hello", owner="ada", command_id="create"),
+            "send": lambda: engine.send_message(chat, "More", command_id="send"),
+            "queue": lambda: engine.send_message(chat, "Later", command_id="queue"),
+            "rewrite": lambda: engine.edit_queued(chat, queued.queued[0], "Rather", command_id="rewrite"),
+            "edit": lambda: engine.edit_message(chat, sent.messages[0], "Else", command_id="edit"),
+        }
+        first = {"create": created, "send": sent, "queue": queued}
+        first |= {name: await commands[name]() for name in ("rewrite", "edit")}
+        gate.release()
+        await scene.settled(chat)
+        before = await versions(scene, chat)
+        for name, again in commands.items():
+            # Both events of a creation ask, and a message is asked about once.
+            hook._answers += [answer if isinstance(answer, Exception) or name != "create" else HookAnswer(), answer]
+            told = await again()
+            assert (told.version, told.messages, told.queued) == (
+                first[name].version,
+                first[name].messages,
+                first[name].queued,
+            )
+            hook._answers.clear()
+        assert await versions(scene, chat) == before
+        hook._answers.append(answer)
+        with pytest.raises((HookDenied, HookFailed)):
+            await engine.send_message(chat, "New", command_id="new")
 
 
 async def test_the_start_of_a_chat_has_its_word_in_the_system_text(here: Place) -> None:
@@ -265,6 +311,40 @@ async def test_where_tool_hooks_cannot_be_asked_the_turn_fails_in_the_append_of_
         assert step.envelope.command == failed.envelope.command
         await scene.engine.resume(chat)
         assert texts(await scene.settled(chat))[-1] == "3."
+        await check(scene, chat)
+
+
+@pytest.mark.parametrize("crash", ["rerun", "report"])
+async def test_a_call_that_is_cut_off_by_the_failure_of_a_hook_about_another_one_is_lost_alone(
+    here: Place, crash: CrashPolicy
+) -> None:
+    """What the others gave is recorded; what became of this one is not known, and its tool says what follows."""
+    runs = 0
+
+    async def slow() -> str:
+        nonlocal runs
+        runs += 1
+        await asyncio.sleep(0 if runs > 1 else PATIENCE)
+        return "slow"
+
+    async def ask(call: HookCall) -> None:
+        if call.facts["output"] == 18 and runs == 1:
+            await scene.watchers[call.chat].until(lambda items: "tool_result_recorded" in event_types(items))
+            raise ConnectionError("down")
+
+    several = Answer([ToolCall("add", {"a": 1, "b": 2}), ToolCall("slow", {}), ToolCall("add", {"a": 9, "b": 9})])
+    tools = [add, Tool.from_function(slow, crash=crash)]
+    async with stage(
+        here, [several, Answer("Done.")], tools=tools, hooks=[PythonHook(ask, ["post_tool_use"])]
+    ) as scene:
+        chat = await scene.start("Add")
+        state = await scene.settled(chat, "error")
+        assert state.control.last_error is not None
+        assert state.control.last_error.kind == "hook_dispatch_failed"
+        await scene.engine.resume(chat)
+        state = await scene.settled(chat)
+        assert outputs(state) == [3, "slow" if crash == "rerun" else Reason.WORKER_LOST, 18]
+        assert runs == (2 if crash == "rerun" else 1)
         await check(scene, chat)
 
 

@@ -12,7 +12,7 @@ from generation.errors import AgentDeclarationError
 from generation.models import ModelConfig
 from generation.providers.openai_chat import OpenAIChatProvider
 from tests.e2e.checks import check
-from tests.e2e.kit import MODEL, Place, Scene, stage
+from tests.e2e.kit import MODEL, Place, Scene, stage, texts
 
 EFFORT = {
     "anthropic": lambda body: body.get("output_config", body.get("thinking", {})).get("effort"),
@@ -24,6 +24,50 @@ EFFORT = {
 
 def efforts(scene: Scene) -> list[Any]:
     return [EFFORT[scene.place.provider](request.body) for request in scene.server.requests]
+
+
+async def test_what_is_rewritten_in_the_queue_keeps_the_choices_of_its_turn(place: Place) -> None:
+    """Whatever else happens to the queue: each turn has the effort that its own message was sent with, or rewritten."""
+    gate = Gate()
+    script = [Answer("Well.", gate=gate, gate_after=0), *(Answer("Well.") for _ in range(5))]
+    async with stage(place, script, model=place.model(effort="medium", max_effort="max")) as scene:
+        engine = scene.engine
+        chat = await scene.start("one")
+        await gate.reached()
+
+        async def queue(text: str, effort: str | None, author: str) -> str:
+            receipt = await engine.send_message(chat, text, effort=effort, author=author)
+            return receipt.queued[0]
+
+        low = await queue("two", "low", "ada")
+        high = await queue("three", "high", "bob")
+        gone = await queue("four", "max", "ada")
+        bare = await queue("five", None, "bob")
+        other = await queue("six", "medium", "ada")
+        await engine.edit_queued(chat, low, "two, corrected")
+        await engine.edit_queued(chat, other, "six, harder", effort="max")
+        await engine.delete_queued(chat, gone)
+        await engine.reorder_queue(chat, [bare, high, other, low])
+        entries = [(entry.id, entry.effort, entry.message.author) for entry in await engine.queue(chat)]
+        assert entries == [(bare, None, "bob"), (high, "high", "bob"), (other, "max", "ada"), (low, "low", "ada")]
+        gate.release()
+        state = await scene.settled(chat)
+        assert texts(state, "user") == ["one", "five", "three", "six, harder", "two, corrected"]
+        authors = [item.message.author for item in state.messages if item.message.role == "user"]
+        assert authors == [None, "bob", "bob", "ada", "ada"]
+        assert efforts(scene) == ["medium", "medium", "high", "max", "low"]
+        await check(scene, chat)
+
+
+async def test_an_edited_message_keeps_its_author(place: Place) -> None:
+    async with stage(place, [Answer("One."), Answer("Two."), Answer("Three.")]) as scene:
+        chat = await scene.start("Hi")
+        await scene.settled(chat)
+        sent = await scene.engine.send_message(chat, "And?", author="ada", command_id="k")
+        await scene.settled(chat)
+        await scene.engine.edit_message(chat, sent.messages[0], "And then?")
+        state = await scene.settled(chat)
+        assert [item.message.author for item in state.messages if item.message.role == "user"] == [None, "ada"]
 
 
 async def test_a_chosen_effort_holds_up_to_the_most_that_is_allowed(place: Place) -> None:

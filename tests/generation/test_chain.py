@@ -11,7 +11,16 @@ from msgspec.structs import replace
 from events.content import Absent, Content
 from events.ids import CallKey, MessageId
 from events.messages import KeptResponse, Message, Step
-from events.parts import ContextFilePart, FilePart, FileReferencePart, Part, ToolCallPart, ToolResultPart
+from events.parts import (
+    ContextFilePart,
+    FilePart,
+    FileReferencePart,
+    Part,
+    ReasoningPart,
+    SourcePart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from events.records import ModelPolicy
 from generation.chain import CONDITIONS, Continuation, continuation, missing
 from generation.prompt import BuiltPrompt, Prompt, build_prompt
@@ -19,6 +28,11 @@ from tests.generation.kit import assistant, state_of, system, text, tool, user
 
 MODEL = ModelPolicy(provider="openai", name="m", options="o1")
 CALL = ToolCallPart(name="f", arguments=Content("{}"), provider_call_id="c", runner="local")
+SEARCH = (
+    replace(CALL, runner="provider"),
+    ToolResultPart(call=CallKey("3.0.1"), output=Content("r"), provider_executed=True),
+)
+THOUGHT = ReasoningPart(text=Content("Hm."))
 RESULT = ToolResultPart(call=CallKey("3.0.0"), output=Content("r"))
 
 
@@ -72,6 +86,9 @@ OFF = {
     "copied from another chat": ("own", Row(changed(origin=MessageId("1.0")))),
     "cut by an interruption": ("whole", Row(changed(interrupted=True))),
     "erased": ("whole", Row(changed(parts=(replace(text("x"), text=Content(Absent.ERASED, 1)),)))),
+    "reasoning alone": ("ends", Row(changed(parts=(THOUGHT,)))),
+    "reasoning at its end": ("ends", Row(of(THOUGHT, SourcePart(source_id="s", url=Content("https://x.org"))))),
+    "a search at its end": ("ends", Row(of(*SEARCH))),
     "a call whose result the service has not seen": (
         "no_calls",
         Row((*of(CALL)[:3], tool(replace(RESULT, call=CallKey("3.0.1"))), user("And?"))),
@@ -121,11 +138,10 @@ def test_what_contributes(part: Part) -> None:
 
 
 ON: dict[str, Callable[[], tuple[Message, ...]]] = {
+    "reasoning before what it led to": lambda: changed(parts=(THOUGHT, *ANSWER.parts)),
     "more messages of the user": lambda: (*HISTORY, user("So?")),
     "system texts go along in any case": lambda: (*HISTORY, system("Be kind.")),
-    "a call that the service ran itself": lambda: of(
-        replace(CALL, runner="provider"), replace(RESULT, call=CallKey("3.0.1"), provider_executed=True)
-    ),
+    "a call that the service ran itself": lambda: of(*SEARCH, text("Found.")),
     "user-only messages are nobody's": lambda: (*HISTORY, user("Note.", visibility="user")),
 }
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from chatfold.testing.conversations.answers import Speaker
 from chatfold.testing.servers.anthropic_prefix import Coverage
@@ -22,6 +24,7 @@ from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from chatfold.testing.servers.server import LoopbackServer
 from chatfold.testing.servers.wire import Plan
 from generation.errors import ClassifiedError, ProviderError
+from generation.prompt import BuiltPrompt
 from generation.prompt_types import ModelRequest
 from generation.providers import anthropic, anthropic_wire, openai_chat, openai_responses, openai_wire
 from generation.providers.contract import StreamPart, UsageSoFar
@@ -34,6 +37,13 @@ ERRORS: Final = (
     ClassifiedError(kind="rate_limit", message="slow down", retryable=True, retry_after_us=700_000),
     ClassifiedError(kind="auth", message="wrong key"),
 )
+
+
+class Asked(NamedTuple):
+    """What an attempt asks for by its log: the whole prompt, and a response that the service is known to have lost."""
+
+    prompt: BuiltPrompt
+    lost: str | None
 
 
 class Said:
@@ -76,13 +86,25 @@ class Service:
         random: Decides what it answers, and how.
         covers: What signatures of thinking cover.
         complain: Is told of each request that the service would refuse.
+        asked: Tells what the attempt that runs asks for.
 
     Attributes:
         calm: Nothing goes wrong any more.
+        goes_on: See the contract of providers.
     """
 
-    def __init__(self, name: str, random: Random, *, covers: Coverage, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        random: Random,
+        *,
+        covers: Coverage,
+        complain: Callable[[str], None],
+        asked: Callable[[], Asked],
+    ) -> None:
         self.name: Final = name
+        self.goes_on: Final = name == openai_wire.RESPONSES
+        self._asked_for = asked
         self.calm = False
         self._random = random
         self._complain = complain
@@ -129,11 +151,38 @@ class Service:
         )
         self._asked += 1
         try:
+            self._forget_some()
             self._server.check_body(recorded)
+            self._check_chain(request, recorded)
         except RequestRefused as refused:
+            if refused.code == "previous_response_not_found":
+                self._check_known(request)
+                lost = ClassifiedError(kind="config", message="It is gone.", chain_broken=True, retryable=True)
+                raise ProviderError(lost) from refused
             self._complain(f"{self.name} refused a request: {refused}")
             raise ProviderError(ClassifiedError(kind="config", message="refused")) from refused
         return recorded, self._server.plan(recorded, self._speaker.answer(request, resumed=resumed, calm=self.calm))
+
+    def _forget_some(self) -> None:
+        """Keep the responses no more, as the service does after a while."""
+        if isinstance(self._server, OpenAIResponsesServer) and not self.calm and self._random.random() < 0.1:
+            self._server.issued.forget()
+
+    def _check_known(self, request: ModelRequest) -> None:
+        """See that nobody goes on from a response of which it is known that it is gone."""
+        if request.continues == self._asked_for().lost:
+            self._complain(f"{request.continues} is gone on from again, though it is known to be lost")
+
+    def _check_chain(self, request: ModelRequest, recorded: RecordedRequest) -> None:
+        """See that a request which goes on from a response comes to what the whole conversation would say."""
+        if request.continues is None or not isinstance(self._server, OpenAIResponsesServer):
+            return
+        had = [item.model_dump(exclude_none=True) for item in self._server.given(recorded)]
+        whole = openai_wire.responses_input(
+            replace(request, messages=self._asked_for().prompt.messages, continues=None)
+        )
+        if spoken(had) != spoken(whole):
+            self._complain(f"{self.name} had {spoken(had)}, the conversation is {spoken(whole)}")
 
     def _sent(self, plan: Plan) -> Iterator[dict[str, Any]]:
         """Yield what the events hold; where the stream is cut, not all."""
@@ -162,6 +211,28 @@ class Service:
                 return openai_wire.responses_body(request), openai_responses._Reader(request.model, lambda: 0)
             case _:
                 return openai_wire.chat_body(request, limit_name="max_completion_tokens"), openai_chat._Reader()
+
+
+def spoken(items: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what items of a conversation hold of people and tools, in order: kinds and texts, without ids.
+
+    Blank texts are left out, which the service has and nobody sends; and reasoning, which may have stood before one.
+    """
+    told = []
+    for item in items:
+        content = item.get("content", item.get("output", item.get("arguments")))
+        if isinstance(content, list):
+            shown = [each.get("text") or sorted(each.items()) for each in content]
+        else:
+            shown = [content]
+        kind = item.get("role", item.get("type"))
+        if kind not in ("reasoning", "assistant") or any(map(_is_said, shown)):
+            told.append(f"{kind}: {shown}")
+    return told
+
+
+def _is_said(content: object) -> bool:
+    return content is not None and (not isinstance(content, str) or bool(content.strip()))
 
 
 def _server(name: str) -> LoopbackServer:

@@ -3,6 +3,7 @@
 Owns the endpoint and the memory of what was given out and kept; shape, history and events are in their own modules.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -78,6 +79,10 @@ class OpenAIResponsesServer(LoopbackServer):
         results = [item for item in items if isinstance(item, FunctionOutputItem)]
         request.tool_results = tuple((item.call_id, _text(item.output)) for item in results)
         request.seen = _seen(items, len(self.issued.responses.get(body.previous_response_id or "", ())))
+
+    def given(self, request: RecordedRequest) -> Sequence[Item]:
+        """Return the whole conversation of a request that is under way: what it goes on from, and what it brings."""
+        return self._inputs[request.index]
 
     def plan(self, request: RecordedRequest, answer: Answer) -> Plan:
         """Put an answer into the protocol's form, and remember its reasoning."""

@@ -22,6 +22,7 @@ from generation.agents import Agent, Limits
 from generation.context import ContextFile, StaticContext
 from generation.errors import ClassifiedError, ProviderError
 from generation.models import ModelConfig
+from generation.naming import Titles
 from generation.parts import EpisodeKey
 from generation.prompt_types import ModelRequest, PromptCall, PromptResult
 from generation.providers.contract import CallDelta, CallEnd, Finish, StreamPart, TextDelta, TextEnd, UsageSoFar
@@ -157,14 +158,14 @@ _TOOLS: Final = (
 _NAMES: Final = tuple(tool.name for tool in _TOOLS)
 
 
-def _agent(name: str, on_expiry: OnExpiry, context: StaticContext | None = None) -> Agent:
+def _agent(name: str, on_expiry: OnExpiry, context: StaticContext | None = None, titles: Titles | None = None) -> Agent:
     limits = Limits(max_steps=5, max_model_attempts=4, action_timeout=4.0, on_expiry=on_expiry)
-    return Agent(name=name, model=_MODEL, tools=_TOOLS, limits=limits, context=context)
+    return Agent(name=name, model=_MODEL, tools=_TOOLS, limits=limits, context=context, titles=titles)
 
 
 AGENTS: Final[Mapping[str, Agent]] = {
     "plain": _agent("plain", "go_on"),
-    "ending": _agent("ending", "end_turn"),
+    "ending": _agent("ending", "end_turn", titles=Titles(cheap=[])),
     "informed": _agent("informed", "go_on", StaticContext([ContextFile(path="a.txt", text="known")])),
 }
 

@@ -23,8 +23,10 @@ from events.messages import Message
 from events.parts import TextPart
 from events.replay import replay
 from events.state import ChatState
-from events.vocabulary import MessagesImported
+from events.vocabulary import MessagesImported, TitleChanged
 from generation.decide import decide_generation_action
+from generation.naming import said_by
+from generation.titles import fallback_title
 
 RESTING: Final = ("waiting", "error")
 """Statuses in which nobody owes a chat anything but its user."""
@@ -51,9 +53,8 @@ async def check_chat(
     found += [f"{chat} {problem}" for problem in prompt_problems(log)]
     texts: list[str] = []
     for step in replay(log):
-        found += [
-            f"{chat} version {step.recorded.version}: {problem}" for problem in _decided(step.before, step.recorded)
-        ]
+        problems = (*_decided(step.before, step.recorded), *_named(step.before, step.recorded))
+        found += [f"{chat} version {step.recorded.version}: {problem}" for problem in problems]
         texts += _texts(step.recorded)
     return found, texts
 
@@ -111,6 +112,16 @@ def _decided(before: ChatState, recorded: Recorded) -> Iterator[str]:
         "empty_answer"
     ):
         yield f"decided {decision.rule} {decision.action}, the rules give {wanted.rule} {wanted.action}"
+
+
+def _named(before: ChatState, recorded: Recorded) -> Iterator[str]:
+    """Yield that a worker named a chat which had a title other than the first words of its user."""
+    if not isinstance(recorded.event, TitleChanged) or recorded.envelope.actor.kind != "worker":
+        return
+    transcript = before.need_transcript("look at its title")
+    known = transcript.title.text if transcript.title is not None and transcript.title.available else ""
+    if known and known not in {fallback_title(said_by(item.message)) for item in transcript.messages}:
+        yield f"its title was {known!r}, and it was named again"
 
 
 def _texts(recorded: Recorded) -> list[str]:

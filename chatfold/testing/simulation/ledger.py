@@ -18,7 +18,16 @@ from events.vocabulary import Released
 from store.contract import Append, Appended, AppendResult, Header, Heartbeat, WorkerNote
 from store.memory import MemoryStore
 
-_OF_NO_HOLDER: Final = frozenset({"acquired", "action_expired", "action_expired_turn_ended"})
+_OF_NO_HOLDER: Final = frozenset(
+    {
+        "acquired",
+        "action_expired",
+        "action_expired_turn_ended",
+        "side_call_recorded",
+        "title_changed",
+        "turn_label_changed",
+    }
+)
 """Events that a worker appends to chats which it does not hold."""
 
 

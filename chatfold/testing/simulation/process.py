@@ -18,6 +18,7 @@ from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.network import Network, ProcessStore
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL
 from generation.agents import Agent
+from generation.hooks.dispatch import Hook
 from generation.providers.contract import Provider
 from store.contract import Store
 from store.errors import StoreError
@@ -40,6 +41,7 @@ class Process(Host):
         network: What lies between.
         agents: Who answers; None for those of simulated worlds.
         providers: Whom they ask, by name.
+        hooks: Are asked before and after what happens.
         worker: Whether it runs chats.
         capacity: How many at once.
 
@@ -56,6 +58,7 @@ class Process(Host):
         *,
         agents: Sequence[Agent] | None = None,
         providers: Mapping[str, Provider],
+        hooks: Sequence[Hook] = (),
         worker: bool,
         capacity: int,
     ) -> None:
@@ -72,6 +75,7 @@ class Process(Host):
             worker=worker,
             providers=providers,
             settings=make_settings(capacity),
+            hooks=hooks,
         )
         self.engine.runtime.parts = self._context.run(NotedParts, time.monotonic)
         # Its thread would look at a real clock.

@@ -20,7 +20,8 @@ from chatstate.errors import Refusal
 from events.control import Control, decode_control
 from events.errors import InvalidValue
 from events.ids import ChatId
-from events.records import ApprovalAnswer
+from events.records import ApprovalAnswer, Budget, BudgetAnswer
+from generation.errors import HookDenied, HookFailed
 from store.errors import ChatExists, StoreError
 
 Send: TypeAlias = Callable[[Engine, str], Coroutine[Any, Any, Receipt | None]]
@@ -83,7 +84,7 @@ class Town:
                 return True, None
             self.tell(f"user: {what} at {door.name}: no answer ({type(error).__name__})")
             return False, None
-        except (Refusal, InvalidValue) as refusal:
+        except (Refusal, InvalidValue, HookDenied, HookFailed) as refusal:
             self.tell(f"user: {what} at {door.name}: refused ({refusal})")
             self.ledger.refused.append((chat, identity))
             return True, None
@@ -213,10 +214,16 @@ async def _submit(town: Town, chat: ChatId, control: Control) -> None:
         for item in action.items
         if item.call is not None and item.kind == "approval"
     ]
+    budget = None
+    if any(item.kind == "budget" for item in action.items):
+        ends, spent = town.random.random() < 0.3, control.usage.input + control.usage.output
+        budget = BudgetAnswer(end_turn=ends, raised=None if ends else Budget(tokens=spent + 300))
     await town.command(
         chat,
         f"submit {action.id}",
-        lambda engine, id_: engine.submit_tool_results(chat, action.id, results, approvals=approvals, command_id=id_),
+        lambda engine, id_: engine.submit_tool_results(
+            chat, action.id, results, approvals=approvals, budget=budget, command_id=id_
+        ),
     )
 
 

@@ -26,6 +26,10 @@ class HookService:
 def hook_service(respond: Respond) -> Iterator[HookService]:
     """Run a service that answers each call with a status and a body; 302 sends to itself."""
 
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 128  # more at once than this resets connections, which by default are five
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             call = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -42,8 +46,7 @@ def hook_service(respond: Respond) -> Iterator[HookService]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", 0), Handler)
     service = HookService(f"http://127.0.0.1:{server.server_port}/hook")
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

@@ -235,6 +235,14 @@ async def test_an_answer_that_no_event_could_hold_fails(event: HookEvent) -> Non
         await said(answering(HookAnswer(context="x" * (MOST + 1)), event), event)
 
 
+@pytest.mark.parametrize("event", HOOK_EVENTS)
+async def test_contexts_of_many_hooks_that_no_event_could_hold_fail(event: HookEvent) -> None:
+    half = answering(HookAnswer(context="x" * (MOST // 2)), event)
+    assert len((await Hooks([half, half]).ask(event, "c1", "1.0", {})).contexts) == 2
+    with pytest.raises(HookFailed, match="with those before it"):
+        await Hooks([half, half, answering(HookAnswer(context="x"), event)]).ask(event, "c1", "1.0", {})
+
+
 async def test_what_a_hook_does_to_its_facts_changes_nothing() -> None:
     """Else arguments that it changed where they stand, and gave back, would be the same as those it was asked about."""
 

@@ -163,8 +163,12 @@ def test_part() -> None:
 
 
 def test_what_cannot_be_recorded_is_an_error_that_says_so() -> None:
-    result = CallResult(key=CallKey("2.0.0"), name="t", answer=Answer("x"), started_at=1, ended_at=2).part()
+    large = "x" * (17 << 20)
+    result = CallResult(
+        key=CallKey("2.0.0"), name="t", answer=Answer("x"), started_at=1, ended_at=2, context=large, rewritten="{}"
+    ).part()
     instead = unrecordable(result, "it is too large")
     assert (instead.call, instead.started_at, instead.ended_at) == (result.call, 1, 2)
     assert instead.is_error
+    assert (instead.context, instead.rewritten) == (None, Content("{}"))
     assert instead.output == Content("The tool ran, but its result cannot be recorded: it is too large")
