@@ -32,6 +32,12 @@ def here(tmp_path: Path) -> Place:
     return Place(provider="openai", url=f"sqlite:///{tmp_path / 'chats.db'}", agent=f"agent-{uuid.uuid4().hex}")
 
 
+OTHERWISE_APPROVED = (
+    "Not run: it was approved, but it may run with other arguments only, and a call runs with those that were approved "
+    'or not at all. To have these approved, call it again with them: {"name":"\u00fc"}'
+)
+
+
 def respond(call: dict[str, Any]) -> tuple[int, bytes]:
     """Answer as the chat's name says."""
     match call["chat"].partition("-")[0]:
@@ -107,11 +113,11 @@ async def test_many_chats_at_once(here: Place) -> None:
                     assert texts(state) == ["Calling.", "Done."]
                     assert outputs(state) == {
                         "denying": ["Not run: Nein, \U0001f600.", "said", "Not run: Nein, \U0001f600."],
-                        "rewriting": ["Hello \u00fc", "said", "Hello \u00fc"],
+                        "rewriting": ["Hello \u00fc", "said", OTHERWISE_APPROVED],
                     }.get(name, ["Hello x", "said", "Hello z"])
             # In failed ones the other calls are still open.
             await check(scene, *(chat for chat, state in states.items() if state.control.status == "waiting"))
-    assert ran == {"x": 9, "z": 9, "\u00fc": 6}, "what was denied, or not asked about, did not run"
+    assert ran == {"x": 9, "z": 9, "\u00fc": 3}, "what was denied, or not asked about, did not run"
     ids = Counter(call["id"] for call in service.calls)
     assert max(ids.values()) == 1
     assert {call["facts"]["tool"] for call in service.calls} == {"greet", "grant"}
