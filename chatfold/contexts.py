@@ -1,4 +1,4 @@
-"""The engine's commands on a chat's context: what is recorded, whether it drifted, and to collect it anew."""
+"""The engine's commands on a chat's context: what is recorded, whether it is stale, and to collect it anew."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from events.content import Content
 from events.messages import Message
 from events.parts import ContextFault, ContextFilePart, ContextProblemPart, SkillPart
 from events.state import ChatState
-from generation.drift import look_for_drift
 from generation.plans import may_write_beside
+from generation.staleness import look_whether_stale
 from store.append import PlanRun
 
 ResourceStatus: TypeAlias = Literal["ok"] | ContextFault
@@ -81,7 +81,7 @@ class ChatContexts(ChatKeeping):
         known, asked = checked_chat(chat), checked_flag(look, "$.look")
         loaded = await self._load("context", known)
         if asked:
-            await look_for_drift(self.runtime, known, loaded.state.control, self.runtime.identity())
+            await look_whether_stale(self.runtime, known, loaded.state.control, self.runtime.identity())
             loaded = await self.runtime.journal.load(known, transcript=True) or loaded
         return _shown(loaded.state)
 

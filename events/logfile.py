@@ -246,7 +246,7 @@ def _read_header(line: bytes, name: str) -> LogHeader:
         raise LogFileError(name, 1, f"format {number}, this release reads up to {FORMAT}: use a newer release")
     try:
         header = _HEADER.decode(line)
-        _check_keys(line)
+        check_keys(line)
     except (msgspec.MsgspecError, ValueError) as error:
         raise LogFileError(name, 1, f"wrong header: {error}") from None
     return header
@@ -255,7 +255,7 @@ def _read_header(line: bytes, name: str) -> LogHeader:
 def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -> _T:
     try:
         parsed = reader(line)
-        _check_keys(line)
+        check_keys(line)
         return parsed
     except msgspec.ValidationError as error:
         raise LogFileError(name, number, f"not a line of a log: {error}") from None
@@ -266,10 +266,27 @@ def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -
         raise LogFileError(name, number, str(error)) from None
 
 
-def _check_keys(line: bytes) -> None:
-    """Refuse an object in which a key stands twice: readers differ in which of the two they take."""
-    # Numbers are of no interest here, and some are longer than Python likes to read.
-    json.loads(line.decode(), object_pairs_hook=_once, parse_int=len, parse_float=len)
+def check_keys(line: bytes) -> None:
+    """Refuse an object in which a key stands twice: readers differ in which of the two they take.
+
+    Raises:
+        ValueError: One does; names the key.
+        RecursionError: The line is nested deeper than can be read.
+    """
+    if not _is_canonical(line):
+        # Numbers are of no interest here, and some are longer than Python likes to read.
+        json.loads(line.decode(), object_pairs_hook=_once, parse_int=len, parse_float=len)
+
+
+def _is_canonical(line: bytes) -> bool:
+    """Whether a line is what the encoder makes of what the line says; as all of ours are.
+
+    It has no key twice then: reading drops all but one, so what is written of it has each once.
+    """
+    try:
+        return _ENCODER.encode(_PROBE.decode(line)) == line
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return False  # nothing is said of it: the one who looks at each key says what is wrong
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

@@ -20,7 +20,6 @@ from chatstate.errors import Refusal
 from events.ids import ChatId, WorkerId
 from events.records import ReleaseReason
 from generation.acquiring import Acquirer
-from generation.drift import DriftWatch
 from generation.faults import ChatFaults
 from generation.lease import BEATS, Lease
 from generation.plans import Hold, take
@@ -28,6 +27,7 @@ from generation.roster import Roster
 from generation.runner import ChatRunner
 from generation.runtime import Runtime
 from generation.side_jobs import SideJobs
+from generation.staleness import StalenessWatch
 from generation.strays import Strays
 from generation.timers import Timers
 from store.append import PlanRun
@@ -72,7 +72,7 @@ class Worker:
         self._missed: dict[ChatId, int] = {}
         self._known_as = runtime.worker
         self._lease = Lease(runtime, clock_offset, self._lose_all)
-        self._drift = DriftWatch(runtime)
+        self._staleness = StalenessWatch(runtime)
         self._aside = SideJobs(runtime)
         self._faults = ChatFaults(runtime.boot, trial=runtime.settings.lease / BEATS)
         self._acquirer = Acquirer(runtime, self._roster, self._lease, self._faults, self._serve)
@@ -89,7 +89,7 @@ class Worker:
             released=self._acquirer.wake.set,
         )
         runtime.ready = self._faults.may_acquire
-        runtime.began = self._drift.look
+        runtime.began = self._staleness.look
         self._segments = SegmentBuilder(runtime.journal.store)
 
     @property
@@ -156,7 +156,7 @@ class Worker:
             for runner in self._roster.runners.values():
                 runner.lose()
             await self._segments.stop()
-            await self._drift.stop()
+            await self._staleness.stop()
             await self._aside.stop()
             for task in self._tasks:
                 task.cancel()

@@ -29,6 +29,14 @@ chatfold verify first.jsonl
 chatfold verify --all
 ```
 
+The last three lines that this prints say that the log is as it was written, in the file as in the store:
+
+```text
+first.jsonl: ok, 11 events, …
+first: ok, 11 events, …
+1 chats verified, 0 with problems
+```
+
 Data goes to stdout, talk to stderr. `--json` prints one object a line, in the [shapes](#json-shapes) below. A `FILE` is
 an argument that has a path separator, ends in `.jsonl`, is the name of a file that exists, or is `-` (stdin); anything
 else is a chat's id. Text that others wrote is shown without characters that steer a terminal. Colours are for terminals

@@ -14,8 +14,8 @@ from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
 from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
-from chatfold.cli.sources import file_name, read_file
 from chatfold.engine import Engine
+from chatfold.replaying.logs import file_name, read_file
 from chatfold.settings import Settings
 from chatfold.transfer import ImportedChat, LoadedLog, stored_log
 from events.errors import DigestMismatch

@@ -1,6 +1,6 @@
-"""Where things are: settings of this call, the store's URL, and whether an argument names a file or a chat.
+"""Where things are: settings of this call, and the store's URL.
 
-Owns the default database and the rule that tells files from chats. Opening stores and reading logs is left to others.
+Owns the default database. Opening stores and reading logs is left to others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chatfold.settings import Settings
 
 PROGRAM: Final = "chatfold"
-STDIN: Final = "-"
 
 
 def command(*arguments: str) -> str:
@@ -27,18 +26,6 @@ def command(*arguments: str) -> str:
         return shlex.join([sys.executable, "-m", PROGRAM, *arguments])
     by_path = running.stem == PROGRAM and running.is_file() and (found is None or not running.samefile(found))
     return shlex.join([sys.argv[0] if by_path else PROGRAM, *arguments])
-
-
-def is_file(argument: str) -> bool:
-    """Tell whether an argument means a log file: ``-``, a path separator, ``.jsonl``, or a file of that name."""
-    return argument == STDIN or "/" in argument or "\\" in argument or argument.endswith(".jsonl") or _exists(argument)
-
-
-def _exists(argument: str) -> bool:
-    try:
-        return Path(argument).exists()
-    except (OSError, ValueError):  # too long for a name, or a NUL: then it is none
-        return False
 
 
 def load_settings(db: str | None, log_level: str | None, *, base_url: str | None = None) -> Settings:

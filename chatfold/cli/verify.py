@@ -8,10 +8,11 @@ import typer
 
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
-from chatfold.cli.places import existing_store, is_file, load_settings
+from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import Problem, Verified
-from chatfold.cli.sources import file_name, read_file
+from chatfold.cli.sources import named
+from chatfold.replaying.logs import LogSource
 from chatfold.sweep import count_chats
 from chatfold.verification import Verdict, verify_all, verify_chat, verify_log
 from events.errors import LogFileError
@@ -29,16 +30,14 @@ def run_verify(
     """
     if (source is None) is not everything:
         raise UsageProblem("name a log file or a chat, or say --all, and only one of them")
-    if not asyncio.run(_run(out, source, json=json, db=db, log_level=log_level)):
-        raise typer.Exit(FAILED)
-
-
-async def _run(out: Out, source: str | None, *, json: bool, db: str | None, log_level: str | None) -> bool:
     if source is None:
-        return await _run_all(out, json=json, db=db, log_level=log_level)
-    verdict = await _verdict(out, source, json=json, db=db, log_level=log_level)
-    _print(out, verdict, json=json)
-    return not verdict.findings
+        fine = asyncio.run(_run_all(out, json=json, db=db, log_level=log_level))
+    else:
+        verdict = _verdict(out, named(source, db, log_level), json=json)
+        _print(out, verdict, json=json)
+        fine = not verdict.findings
+    if not fine:
+        raise typer.Exit(FAILED)
 
 
 async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | None) -> bool:
@@ -56,23 +55,22 @@ async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | Non
     return not bad
 
 
-async def _verdict(out: Out, source: str, *, json: bool, db: str | None, log_level: str | None) -> Verdict:
-    if is_file(source):
-        return _file(out, source, json=json)
-    async with open_store(existing_store(load_settings(db, log_level))) as store:
-        return await verify_chat(store, source)
-
-
-def _file(out: Out, source: str, *, json: bool) -> Verdict:
-    name = file_name(source)
+def _verdict(out: Out, source: LogSource, *, json: bool) -> Verdict:
+    if source.store is not None:
+        return asyncio.run(_stored(source.store, source.where))
     try:
-        file = read_file(source)
+        log = source.read()
     except LogFileError as error:
         if json:
             problem = f"line {error.line}: {error.why}"
-            out.data.json(Problem(chat=name, version=None, check="form", problem=problem))
+            out.data.json(Problem(chat=source.name, version=None, check="form", problem=problem))
         raise
-    return verify_log(name, file.events, file.blobs)
+    return verify_log(log.name, log.events, log.blobs)
+
+
+async def _stored(url: str, chat: str) -> Verdict:
+    async with open_store(url) as store:
+        return await verify_chat(store, chat)
 
 
 def _print(out: Out, verdict: Verdict, *, json: bool) -> None:

@@ -87,7 +87,7 @@ async def test_files_and_skills_are_collected_and_read_by_the_model(place: Place
         await check(scene, chat)
 
 
-async def test_drift_marks_the_chat_and_a_refresh_collects_anew(place: Place, tmp_path: Path) -> None:
+async def test_a_stale_context_marks_the_chat_and_a_refresh_collects_anew(place: Place, tmp_path: Path) -> None:
     put(tmp_path, {"w/AGENTS.md": "Answer in Latin.", "w/skills/old/SKILL.md": skill("old")})
     script = [Answer("Salve."), Answer("Adhuc Latine."), Answer("Now English."), Answer("Still English.")]
     async with stage(place, script, context=DirectoryContext(tmp_path / "w"), system="You are terse.") as scene:
@@ -201,7 +201,7 @@ async def test_what_cannot_be_refreshed_is_refused(tmp_path: Path) -> None:
 
 
 class Failing:
-    """A source that cannot say whether it drifted."""
+    """A source that cannot say whether its context is stale."""
 
     name = "failing"
     revision = None
@@ -213,7 +213,7 @@ class Failing:
         raise OSError(f"the disk of {chat} is gone")
 
 
-async def test_a_source_that_cannot_say_whether_it_drifted_stops_no_turn(tmp_path: Path) -> None:
+async def test_a_source_that_cannot_say_whether_its_context_is_stale_stops_no_turn(tmp_path: Path) -> None:
     place = Place(provider="openai-chat", url=f"sqlite:///{tmp_path}/chats.db", agent="agent")
     async with stage(place, [Answer("One."), Answer("Two.")], context=Failing()) as scene:
         chat = await scene.start("Hello")

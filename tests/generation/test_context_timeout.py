@@ -11,7 +11,7 @@ import pytest
 
 from chatfold import Agent, Engine, Settings
 from chatfold.testing import ScriptedProvider, turn
-from chatfold.testing.simulation.loop import SimulatedLoop
+from chatfold.virtual.loop import SimulatedLoop
 from events.control import Control
 from events.ids import ChatId
 from events.vocabulary import RetryScheduled, TurnFailed

@@ -15,7 +15,7 @@ import pytest
 
 from chatfold.engine import Engine
 from chatfold.settings import Settings
-from chatfold.testing.simulation.loop import SimulatedLoop
+from chatfold.virtual.loop import SimulatedLoop
 from events.envelope import Recorded
 from events.messages import Usage
 from events.vocabulary import CompactionCommitted, CompactionRequested, RetryScheduled, TurnFailed

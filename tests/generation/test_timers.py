@@ -10,7 +10,7 @@ import pytest
 
 from chatfold import Agent, Engine, Settings, client_tool
 from chatfold.testing import ScriptedProvider, UseTool, turn
-from chatfold.testing.simulation.loop import SimulatedLoop
+from chatfold.virtual.loop import SimulatedLoop
 from chatstate.audit import audit
 from events.envelope import Recorded
 from generation.errors import ClassifiedError

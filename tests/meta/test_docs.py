@@ -1,10 +1,13 @@
 """The documentation is true: its code runs, its links lead somewhere, its generated pages are fresh.
 
 Of every page in README.md and docs/: the `python` blocks run in one process, in order, and a `text` block right after
-one shows lines that it prints (a line `...` stands for what is left out); the `sh` blocks run in one shell
-with this environment's programs first; `toml` blocks parse, and those under a heading that speaks of settings are taken
-by chatfold's settings. Left out of the shell are lines that install or fetch, and of `make` lines only the target is
-checked: a test cannot run the test.
+one shows lines that it prints; the `sh` blocks run in one shell with this environment's programs first, and a `text`
+block right after one shows lines that it prints, on stdout or stderr; `toml` blocks parse, and those under a heading
+that speaks of settings are taken by chatfold's settings. Left out of the shell are lines that install or fetch, and of
+`make` lines only the target is checked: a test cannot run the test, so what is shown after such a line is not compared.
+
+In what is shown, a line `...` stands for lines that are left out, and `…` within a line for what is another each time,
+such as a time or a digest. Readers see both as what they are.
 """
 
 import importlib
@@ -16,7 +19,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +30,7 @@ from tests.meta.pages import Block, Page, page_files, parse, read
 from tests.meta.source import ROOT, shown
 
 PAGES: Final = [read(file) for file in page_files()]
+END: Final = "--- that is all that this block prints"
 LANGUAGES: Final = {"python", "sh", "toml"}
 SAME_THING_OTHER_WORD: Final = {"py", "python3", "pycon", "bash", "shell", "zsh"}
 
@@ -89,14 +94,25 @@ def test_python_blocks_run(page: Page, environment: dict[str, str], tmp_path: Pa
     printed = run([sys.executable, "-c", RUN_PYTHON, str(ROOT)], json.dumps(code), environment, tmp_path / "here")
     lines = printed.splitlines()
     for output in outputs(page):
-        missing = [part for part in pieces(output.text.splitlines()) if not holds(lines, part)]
+        missing = not_printed(output, lines)
         assert not missing, f"{page_id(page)}:{output.line}: not printed: {missing}\nbut\n{printed}"
 
 
-def outputs(page: Page) -> list[Block]:
-    """The blocks that show what the `python` block right before them prints."""
-    pairs = zip(page.blocks, page.blocks[1:], strict=False)
-    return [after for before, after in pairs if (before.language, after.language) == ("python", "text")]
+def outputs(page: Page, language: str = "python") -> dict[Block, Block]:
+    """The blocks that show what the block right before them, under the same heading, prints; with that one."""
+    pairs = ((one, other) for one, other in pairwise(page.blocks) if one.heading == other.heading)
+    return {after: before for before, after in pairs if (before.language, after.language) == (language, "text")}
+
+
+def not_printed(shown: Block, printed: list[str]) -> list[str] | None:
+    """The first piece of what is shown that was not printed, behind what is shown before it; None where all was."""
+    behind = 0
+    for piece in pieces(shown.text.splitlines()):
+        places = (at for at in range(behind, len(printed) - len(piece) + 1) if holds(printed[at:], piece))
+        if (place := next(places, None)) is None:
+            return piece
+        behind = place + len(piece)
+    return None
 
 
 def pieces(shown: list[str]) -> Iterator[list[str]]:
@@ -107,17 +123,31 @@ def pieces(shown: list[str]) -> Iterator[list[str]]:
 
 
 def holds(printed: list[str], piece: list[str]) -> bool:
-    """Whether some lines were printed one after the other; blanks at the ends of lines do not count."""
-    wanted = "\n".join(line.strip() for line in piece)
-    return wanted in "\n".join(line.strip() for line in printed)
+    """Whether what was printed begins with some lines; blanks at the ends of lines do not count."""
+    return all(line_pattern(line).fullmatch(other.strip()) for line, other in zip(piece, printed, strict=False))
+
+
+@cache
+def line_pattern(line: str) -> re.Pattern[str]:
+    """What a line that is shown may stand for."""
+    return re.compile(".+".join(map(re.escape, line.strip().split("…"))))
 
 
 @pytest.mark.parametrize("page", pages_with("sh"), ids=page_id)
 def test_sh_blocks_run(page: Page, environment: dict[str, str], tmp_path: Path) -> None:
-    script, targets = runnable("".join(block.text for block in blocks(page, "sh")))
+    shells = blocks(page, "sh")
+    ran = [runnable(block.text) for block in shells]
+    targets = {target for _, named in ran for target in named}
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert targets <= known, f"no such targets in the Makefile: {sorted(targets - known)}"
-    run(["sh", "-eu", "-s"], script, environment, tmp_path / "here")
+    script = "".join(f"{lines}printf '\\n%s\\n' '{END}'\n" for lines, _ in ran)
+    printed = run(["sh", "-eu", "-s"], f"exec 2>&1\n{script}", environment, tmp_path / "here").split(f"\n{END}\n")
+    assert len(printed) == len(shells) + 1
+    said = dict(zip(shells, printed, strict=False))
+    for output, block in outputs(page, "sh").items():
+        if runnable(block.text)[0] == block.text:
+            missing = not_printed(output, said[block].splitlines())
+            assert not missing, f"{page_id(page)}:{output.line}: not printed: {missing}\nbut\n{said[block]}"
 
 
 def runnable(script: str) -> tuple[str, set[str]]:
@@ -210,6 +240,32 @@ def test_what_is_installed_is_a_clone(page: Page) -> None:
     """No index has chatfold: only the README says what works where it is installed already."""
     text = page.file.read_text(encoding="utf-8").replace("`pip install 'chatfold[anthropic]'` adds", "")
     assert re.findall(r"pip install (?!\S*\./)\S*chatfold\S*", text) == []
+
+
+def test_what_is_shown_belongs_to_the_block_before_it_under_its_heading() -> None:
+    text = "# A\n```sh\n:\n```\nprints\n```text\nx\n```\n```text\ny\n```\n```sh\n:\n```\n## B\n```text\nz\n```\n"
+    page = parse(ROOT / "README.md", text)
+    assert [(after.text, before.line) for after, before in outputs(page, "sh").items()] == [("x\n", 3)]
+
+
+@pytest.mark.parametrize(
+    ("shown", "missing"),
+    [
+        ("one\ntwo\n", None),
+        ("two\n", None),
+        ("one\n...\nthree at 9:00\n", None),
+        ("three at …\n", None),
+        ("… at …:00\n", None),
+        ("one\nthree at …\n", ["one", "three at …"]),
+        ("two\n...\none\n", ["one"]),
+        ("three at 9:00…\n", ["three at 9:00…"]),
+        ("on\n", ["on"]),
+        ("…\n…\n…\n…\n", ["…", "…", "…", "…"]),
+    ],
+)
+def test_what_is_shown_is_compared_with_what_is_printed(shown: str, missing: list[str] | None) -> None:
+    printed = ["one", "two ", "three at 9:00"]
+    assert not_printed(Block("text", 1, shown, ""), printed) == missing
 
 
 def test_what_of_a_shell_block_runs() -> None:

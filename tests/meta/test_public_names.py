@@ -9,10 +9,12 @@ import ast
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import chatfold
+import chatfold.debugging
 from tests.meta.source import LAYERS, ROOT, files_of_product, is_type_checking, module_name, shown, syntax
 
 MACHINERY = {"chatfold._lazy", "chatfold._layers"}  # used in an __init__, not published by it
@@ -55,18 +57,19 @@ def test_what_a_package_makes_public_is_listed(file: Path) -> None:
     assert not unlisted, f"{module.__name__} makes {unlisted} public and does not list them in __all__"
 
 
-def test_the_three_lists_of_chatfold_say_the_same() -> None:
+@pytest.mark.parametrize("module", [chatfold, chatfold.debugging], ids=["chatfold", "chatfold.debugging"])
+def test_the_three_lists_of_a_lazy_module_say_the_same(module: ModuleType) -> None:
     for_checkers = {
         alias.asname or alias.name: node.module
-        for block in syntax(ROOT / "chatfold" / "__init__.py").body
+        for block in syntax(Path(module.__file__ or "")).body
         if is_type_checking(block) and isinstance(block, ast.If)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert for_checkers == chatfold._HOMES
-    assert set(chatfold.__all__) == {"__version__", *chatfold._HOMES}
-    assert set(chatfold.__all__) <= set(dir(chatfold))
+    assert for_checkers == module._HOMES
+    assert set(module.__all__) - {"__version__"} == set(module._HOMES)
+    assert set(module.__all__) <= set(dir(module))
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:

@@ -13,8 +13,8 @@ from random import Random
 import anyio.to_thread
 import pytest
 
-from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US, simulated_machine
+from chatfold.virtual.loop import WORLD, Host, SimulatedLoop
 
 
 def run(

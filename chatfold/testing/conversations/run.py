@@ -6,9 +6,10 @@ from random import Random
 from typing import Final
 
 from chatfold.testing.conversations.talk import Talk
-from chatfold.testing.simulation.loop import SimulatedLoop
 from chatfold.testing.simulation.profile import Size
-from chatfold.testing.simulation.run import Outcome, alone, play
+from chatfold.testing.simulation.run import Outcome, play
+from chatfold.virtual.loop import SimulatedLoop
+from chatfold.virtual.running import alone
 
 _SEGMENT: Final = 256
 

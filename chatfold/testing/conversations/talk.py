@@ -16,12 +16,12 @@ from chatfold.testing.episodes import EPISODE
 from chatfold.testing.servers.anthropic_prefix import Coverage
 from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
-from chatfold.testing.simulation.loop import SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.users import Town, act, create
+from chatfold.virtual.loop import SimulatedLoop
 from events.codec import decode
 from events.replay import replay
 from events.vocabulary import AttemptStarted

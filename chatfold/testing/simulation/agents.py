@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 from chatfold.testing.episodes import EPISODE
-from chatfold.testing.simulation.loop import HOST, WORLD, Host
 from chatfold.testing.simulation.profile import Profile
+from chatfold.virtual.loop import HOST, WORLD, Host
 from events.messages import Usage
 from events.parts import CrashPolicy, OnExpiry
 from generation.agents import Agent, Limits

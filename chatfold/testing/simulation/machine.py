@@ -18,7 +18,7 @@ from typing import Any, Final
 import anyio.to_thread
 
 from chatfold import randomness
-from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
+from chatfold.virtual.loop import HOST, WORLD, SimulatedLoop
 
 EPOCH_US: Final = 1_700_000_000_000_000
 """Database time at the beginning of every run, in microseconds UTC."""

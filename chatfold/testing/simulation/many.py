@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import Future, as_completed
 from typing import Final, Protocol
 
+from chatfold.processes import processes
 from chatfold.testing.simulation.profile import Size
 from chatfold.testing.simulation.run import Outcome, simulate
 
@@ -40,19 +39,10 @@ def outcomes(
         for seed in seeds:
             yield run(seed, size)
         return
-    # Spawned and not forked: each begins with nothing of this process in it.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_it_to_the_parent) as pool:
+    with processes(jobs) as pool:
         waiting: list[Future[list[Outcome]]] = [pool.submit(_run, run, part, size) for part in parts]
-        try:
-            for ended in as_completed(waiting):
-                yield from ended.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _leave_it_to_the_parent() -> None:
-    """Let Ctrl-C end the parent alone, which ends this process then."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for ended in as_completed(waiting):
+            yield from ended.result()
 
 
 def _run(run: Run, seeds: Sequence[int], size: Size | None) -> list[Outcome]:

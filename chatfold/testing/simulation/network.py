@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Self, cast
 
-from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.profile import Profile
 from chatfold.testing.stores import WrappedStore
+from chatfold.virtual.loop import WORLD, Host, SimulatedLoop
 from events.ids import ChatId
 from store.contract import FEED_START, Append, FeedEvent, FeedPosition, Hint, PartialChunk, Store
 from store.errors import OutcomeUnknown, StoreUnavailable

@@ -14,9 +14,9 @@ from chatfold.randomness import new_id
 from chatfold.settings import Settings
 from chatfold.testing.episodes import NotedParts
 from chatfold.testing.simulation.agents import AGENTS
-from chatfold.testing.simulation.loop import WORLD, Host, SimulatedLoop
 from chatfold.testing.simulation.network import Network, ProcessStore
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL
+from chatfold.virtual.loop import WORLD, Host, SimulatedLoop
 from generation.agents import Agent
 from generation.hooks.dispatch import Hook
 from generation.providers.contract import Provider

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import hashlib
 import logging
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from chatfold.testing.simulation.agents import MOOD, Mood
 from chatfold.testing.simulation.ledger import Ledger
-from chatfold.testing.simulation.loop import HOST, WORLD, SimulatedLoop
 from chatfold.testing.simulation.machine import replacing, simulated_machine
 from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.world import World
+from chatfold.virtual.loop import HOST, WORLD, SimulatedLoop
+from chatfold.virtual.running import alone, drive, end
 from store import building, loading
 
 _LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
@@ -157,12 +155,12 @@ def play(
         world = context.run(make, lines.tell)
         with _listening(world.ledger):
             try:
-                _drive(loop, context, world)
+                drive(loop, context.run(world.live), context)
                 for error in loop.unretrieved():
                     loop.fail(f"nobody looked at {type(error).__name__}: {error}")
             finally:
                 failure, seconds, taken = loop.failure, loop.time(), loop.taken
-                _end(loop)
+                end(loop)
     return Outcome(
         seed=seed,
         violation=failure,
@@ -173,60 +171,6 @@ def play(
         trace=tuple(lines.lines),
         profile=profile,
     )
-
-
-def _is_in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _drive(loop: SimulatedLoop, context: Any, world: Living) -> None:
-    main = loop.create_task(world.live(), context=context)
-    main.add_done_callback(lambda _: loop.stop(), context=context)
-    loop.run_forever()
-    if main.done() and not main.cancelled() and (error := main.exception()) is not None:
-        loop.fail(f"the simulation itself failed: {type(error).__name__}: {error}")
-
-
-def _end(loop: SimulatedLoop) -> None:
-    """End what is left: no task of a run may be heard of after it."""
-    for task in loop.tasks:
-        if not task.done():
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine = task.get_coro()
-            with suppress(RuntimeError, asyncio.CancelledError, StopIteration):
-                coroutine.close()
-        elif not task.cancelled():
-            task.exception()
-    loop.tasks.clear()
-    loop._queue.clear()
-    loop._timers.clear()
-    loop.close()
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Keep the garbage collector out of a run, and what ends with it silent; around all that knows its world.
-
-    Raises:
-        RuntimeError: It was called from a coroutine: a run has an event loop of its own.
-    """
-    if _is_in_a_loop():
-        raise RuntimeError("a simulation runs an event loop of its own: call it from a function that is no coroutine")
-    enabled = gc.isenabled()
-    gc.disable()
-    hook = sys.unraisablehook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = lambda _: None
-        gc.collect(0)
-        sys.unraisablehook = hook
-        if enabled:
-            gc.enable()
 
 
 @contextmanager

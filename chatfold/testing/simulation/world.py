@@ -15,12 +15,12 @@ from chatfold.testing.simulation.agents import Mood, SimulatedModel
 from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands, check_texts
 from chatfold.testing.simulation.followers import Follower
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
-from chatfold.testing.simulation.loop import Host, SimulatedLoop
 from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.testing.simulation.network import Network
 from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL, Profile
 from chatfold.testing.simulation.users import Town, act, break_off, create
+from chatfold.virtual.loop import Host, SimulatedLoop
 from events.ids import ChatId
 
 REST: Final = 60.0

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from chatfold.cli.looking import print_state
 from chatfold.cli.output import Channel, one_line, printable
-from chatfold.cli.places import is_file
 from chatfold.cli.shapes import SHAPES, Shape
 from chatfold.cli.timeline import note, time_of
+from chatfold.replaying.logs import is_file
 from events.content import Content
 from events.ids import CallKey, WorkerId
 from events.parts import FilePart

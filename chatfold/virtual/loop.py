@@ -1,4 +1,4 @@
-"""The event loop of a simulation: virtual time, no sockets, no threads, and an order that a seed decides.
+"""The event loop of runs in virtual time: no sockets, no threads, and an order that a seed decides.
 
 Owns time, the queue of what is ready, and the fate of handles whose host is dead or stopped. A *host* is a simulated
 process; whose a handle is, is said by its context.

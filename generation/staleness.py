@@ -1,4 +1,4 @@
-"""Drift: whether a chat's context source has another context by now than history records, and the mark that says so.
+"""Staleness: whether a chat's context source has another context by now than history records, and the mark for it.
 
 Looking is best effort and changes no history; collecting anew is asked for by the chat's user.
 """
@@ -22,7 +22,7 @@ _log = get_logger(__name__)
 
 
 def watched(runtime: Runtime, control: Control) -> WatchedSource | None:
-    """Return the source to ask about a chat's drift; None where there is none here, or history has nothing of it."""
+    """Return whom to ask whether a chat's context is stale; None where it is not here, or history has nothing of it."""
     agent = runtime.agents.get(control.agent)
     source = None if agent is None else agent.context
     if source is None or control.indexes.context_source != source.name:
@@ -41,7 +41,7 @@ def mark_for(control: Control, source: str, revision: str) -> ContextMarking | N
     return None if stale else "stale"
 
 
-async def look_for_drift(runtime: Runtime, chat: ChatId, control: Control, identity: CommandIdentity) -> Control:
+async def look_whether_stale(runtime: Runtime, chat: ChatId, control: Control, identity: CommandIdentity) -> Control:
     """Ask a chat's source once, mark the chat where that says something new, and return its control.
 
     Args:
@@ -72,7 +72,7 @@ async def look_for_drift(runtime: Runtime, chat: ChatId, control: Control, ident
     return (await runtime.journal.execute(chat, plan, identity)).chat.state.control
 
 
-class DriftWatch:
+class StalenessWatch:
     """The looks that a worker takes at the chats that it begins to run; each a task beside the chat's own.
 
     Args:
@@ -87,7 +87,7 @@ class DriftWatch:
         """Begin to look at a chat, unless a look is under way or its agent has no source that is watched."""
         if chat in self._tasks or watched(self._runtime, control) is None:
             return
-        task = self._tasks[chat] = asyncio.create_task(self._look(chat, control), name=f"drift {chat}")
+        task = self._tasks[chat] = asyncio.create_task(self._look(chat, control), name=f"staleness {chat}")
         task.add_done_callback(lambda _: self._tasks.pop(chat, None))
 
     async def stop(self) -> None:
@@ -100,6 +100,6 @@ class DriftWatch:
 
     async def _look(self, chat: ChatId, control: Control) -> None:
         try:
-            await look_for_drift(self._runtime, chat, control, self._runtime.identity())
+            await look_whether_stale(self._runtime, chat, control, self._runtime.identity())
         except Exception as error:  # noqa: BLE001 - an application's source may raise anything; the next run looks again
-            _log.warning("drift_not_known", chat=chat, exc_info=error)
+            _log.warning("staleness_not_known", chat=chat, exc_info=error)

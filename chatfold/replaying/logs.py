@@ -1,0 +1,227 @@
+"""Logs wherever they are: a file, stdin, all files of a folder or of a pattern, a chat in a store.
+
+Owns the rule that tells files from chats, and the form that whoever looks at a log gets it in. Files are read without
+an event loop, since one opens sockets: only a chat in a store needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from events.codec import decode_each
+from events.digest import verify_chain
+from events.envelope import Recorded, StoredEvent
+from events.errors import DigestMismatch
+from events.logfile import LogFile, read_log
+
+STDIN: Final = "-"
+SUFFIX: Final = ".jsonl"
+"""How the files are named that are looked for in a folder."""
+
+Place: TypeAlias = Literal["file", "stdin", "chat"]
+
+
+class SourceNotFound(LookupError):
+    """What should be a log, or several, is not there or is none; the text says what was named, and why.
+
+    Attributes:
+        source: What was named.
+    """
+
+    def __init__(self, source: str, why: str) -> None:
+        # Both, so that it can be handed over from another process.
+        super().__init__(source, why)
+        self.source = source
+        self.why = why
+
+    def __str__(self) -> str:
+        """Say why."""
+        return self.why
+
+
+class Log(Struct, frozen=True, kw_only=True):
+    """A log as it was read.
+
+    Attributes:
+        name: What to call it: the chat's id, or the file.
+        chat: The chat's id.
+        events: All events, as they were stored.
+        blobs: Large contents by digest (hex); a file holds those that were packed.
+    """
+
+    name: str
+    chat: str
+    events: tuple[StoredEvent, ...]
+    blobs: Mapping[str, bytes]
+
+    def recorded(self) -> list[Recorded]:
+        """Return the decoded events.
+
+        Raises:
+            EventsError: One of them cannot be read.
+        """
+        return list(decode_each(self.events, blobs=self.blobs))
+
+    def bare(self) -> Iterator[Recorded]:
+        """Yield the decoded events without their contents, which is enough for states and decisions, and quicker.
+
+        Raises:
+            EventsError: When an event is asked for that cannot be read.
+        """
+        return decode_each(self.events, content=False)
+
+    def altered(self) -> DigestMismatch | None:
+        """Return where it is not as it was written; None where it is."""
+        try:
+            verify_chain(self.events, self.blobs)
+        except DigestMismatch as error:
+            return error
+        return None
+
+
+class LogSource(Struct, frozen=True):
+    """Where one log is. It can be handed to another process, which reads it there; but for stdin.
+
+    Attributes:
+        place: What kind of place it is.
+        where: The file's path, or the chat's id; ``-`` for stdin.
+        store: URL of the store that has the chat.
+    """
+
+    place: Place
+    where: str
+    store: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return file_name(self.where) if self.place != "chat" else self.where
+
+    def __repr__(self) -> str:
+        """Leave the store's URL out: it may have a password."""
+        return f"LogSource({self.place!r}, {self.where!r})"
+
+    def read(self) -> Log:
+        """Read it. A chat in a store is read in an event loop of its own, so not within one.
+
+        Raises:
+            SourceNotFound: There is no such file.
+            OSError: The file cannot be read.
+            LogFileError: It is no log.
+            ChatNotFound: There is no such chat.
+            StoreError: The store cannot be opened.
+        """
+        if self.place == "chat":
+            return asyncio.run(self._stored())
+        file = read_file(self.where)
+        return Log(name=self.name, chat=file.header.chat, events=file.events, blobs=file.blobs)
+
+    async def _stored(self) -> Log:
+        # A store brings its database's driver; who reads files should not wait for it.
+        from chatfold.transfer import stored_log
+        from store import open_store
+
+        if self.store is None:
+            raise SourceNotFound(self.where, f"chat {self.where} is in a store, and none is named")
+        async with open_store(self.store) as store:
+            loaded = await stored_log(store, self.where, blobs=True)
+        return Log(name=self.where, chat=self.where, events=loaded.events, blobs=loaded.blobs)
+
+
+def find_log(argument: str, store: Callable[[], str]) -> LogSource:
+    """Return the one log that an argument names.
+
+    Args:
+        argument: A file, ``-`` for stdin, or a chat's id.
+        store: Gives the URL of the store; asked only where a chat is named.
+    """
+    if argument == STDIN:
+        return LogSource("stdin", argument)
+    return LogSource("file", argument) if is_file(argument) else LogSource("chat", argument, store())
+
+
+def find_logs(arguments: Iterable[str], store: Callable[[], str]) -> list[LogSource]:
+    """Return the logs that arguments name, each once: in the order of the arguments, those of a folder by their names.
+
+    Args:
+        arguments: Files, ``-`` for stdin, chats' ids, folders (all ``.jsonl`` files in them and below), and patterns
+            (``logs/*.jsonl``, ``**`` for any folders) where no file has that very name.
+        store: Gives the URL of the store; asked once, and only where a chat is named.
+
+    Raises:
+        SourceNotFound: A folder or a pattern has no log file, or stdin is named beside others: it can be read once.
+    """
+    given = list(arguments)
+    if STDIN in given and len(given) > 1:
+        raise SourceNotFound(STDIN, "- (stdin) is one log; it cannot be named beside others")
+    known: list[str] = []
+
+    def once() -> str:
+        if not known:
+            known.append(store())
+        return known[0]
+
+    found = (source for argument in given for source in _found(argument, once))
+    return list(dict.fromkeys(found))
+
+
+def _found(argument: str, store: Callable[[], str]) -> Iterable[LogSource]:
+    path = Path(argument)
+    if is_file(argument) and path.is_dir():
+        files = sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+        if not files:
+            raise SourceNotFound(argument, f"there are no log files (*{SUFFIX}) in the folder {argument}")
+        return [LogSource("file", str(file)) for file in files]
+    if glob.has_magic(argument) and not _exists(argument):
+        matches = glob.glob(argument, recursive=True)  # noqa: PTH207 -- a pattern may be absolute, those of Path not
+        files = sorted(file for each in matches if (file := Path(each)).is_file())
+        if files:
+            return [LogSource("file", str(file)) for file in files]
+        if is_file(argument):
+            raise SourceNotFound(argument, f"no file is named like {argument}")
+    return [find_log(argument, store)]
+
+
+def is_file(argument: str) -> bool:
+    """Tell whether an argument means a log file: ``-``, a path separator, ``.jsonl``, or a file of that name."""
+    return argument == STDIN or "/" in argument or "\\" in argument or argument.endswith(SUFFIX) or _exists(argument)
+
+
+def _exists(argument: str) -> bool:
+    try:
+        return Path(argument).exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL: then it is none
+        return False
+
+
+def file_name(source: str) -> str:
+    """Return what to call a file in messages."""
+    return "<stdin>" if source == STDIN else source
+
+
+def read_file(source: str) -> LogFile:
+    """Return the log in a file or on stdin.
+
+    Raises:
+        SourceNotFound: There is no such file, or it is a folder.
+        OSError: The file cannot be read.
+        LogFileError: It is no log.
+    """
+    if source == STDIN:
+        return read_log(sys.stdin.buffer, file_name(source))
+    path = Path(source)
+    if path.is_dir():
+        raise SourceNotFound(source, f"{source} is a folder; name a log file, as `chatfold export` writes it")
+    try:
+        with path.open("rb") as lines:
+            return read_log(lines, source)
+    except FileNotFoundError:
+        why = f"there is no file {source} (a name with a path separator or {SUFFIX} is a file, any other a chat's id)"
+        raise SourceNotFound(source, why) from None
