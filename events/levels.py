@@ -19,8 +19,7 @@ from events.control import Control, Indexes, OpenCall
 from events.envelope import Recorded
 from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
-from events.records import ActionItem, ModelPolicy, OpenAction, Spending, Spent, ToolPolicy
-from events.records import Decision, ModelPolicy, OpenAction, Policy, ToolPolicy
+from events.records import ActionItem, Decision, ModelPolicy, OpenAction, Policy, Spending, Spent, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked, SideCallRecorded, TurnLabelChanged
 from events.vocabulary_workers import ActionRequired
 

@@ -9,7 +9,7 @@ words in ``generation.rule_words``. Where a rule's own facts have the same thing
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from events.control import Control
 from events.records import Fact, LimitName, ModelPolicy, Policy

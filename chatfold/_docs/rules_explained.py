@@ -36,7 +36,7 @@ EXPLAINED: Final[Mapping[str, Explained]] = MappingProxyType(
         "D2b": Explained(
             "The client was asked whether to raise a budget, and chose to end the turn. What the turn owes is kept: "
             "resume asks again.",
-            ("budget_ended",),
+            ("budget_ended", "answer"),
         ),
         "D3": Explained(
             "The user asked for a compaction, and there is something to compact. It comes before the model is asked "

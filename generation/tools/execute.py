@@ -41,6 +41,16 @@ class StartedCall(Protocol):
 
     call: ToolCall
 
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it was entered yet."""
+        ...
+
+    @property
+    def unstarted(self) -> bool:
+        """Whether it is known that it had no effect."""
+        ...
+
     def on_done(self, callback: Callable[[StartedCall], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
         ...

@@ -53,7 +53,9 @@ async def check_chat(
     found += [f"{chat} {problem}" for problem in (*prompt_problems(log), *decision_problems(log))]
     texts: list[str] = []
     for step in replay(log):
-        found += [f"{chat} version {step.recorded.version}: {problem}" for problem in _named(step.before, step.recorded)]
+        found += [
+            f"{chat} version {step.recorded.version}: {problem}" for problem in _named(step.before, step.recorded)
+        ]
         texts += _texts(step.recorded)
     return found, texts
 
