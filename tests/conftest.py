@@ -59,8 +59,7 @@ def logs_are_sound(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if request.node.get_closest_marker("odd_prompts") is None:
         checked_logs.check_prompts(written)
-    if request.node.get_closest_marker("odd_decisions") is None:
-        checked_logs.check_decisions(written)
+    checked_logs.check_decisions(written)
 
 
 @pytest.fixture(scope="session")
