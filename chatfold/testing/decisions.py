@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from events.envelope import Recorded
-from events.levels import GENERATION, level_of_all, readable_at
+from events.levels import level_of_all, readable_at
 from events.records import Decision
 from events.replay import replay
 from events.state import ChatState
@@ -33,7 +33,7 @@ def _problems(before: ChatState, decision: Decision, level: int) -> Iterator[str
         yield "a decision was taken under a policy that is not recorded"
         return
     # A chat that older releases may run records what they can read.
-    wanted = readable_at(decide_again(decision, before, policy).record, min(level, GENERATION))
+    wanted = readable_at(decide_again(decision, before, policy).record, level)
     if decision != wanted:
         yield f"it was decided {_told(decision)}, the rules give {_told(wanted)}"
 
