@@ -144,6 +144,7 @@ class Commanding:
             lambda left: journal.execute(
                 chat, lambda run: plan(run, left), identity, transcript=transcript, estimate=estimate
             ),
+            self.runtime.leftovers(chat),
         )
 
 

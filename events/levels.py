@@ -19,7 +19,7 @@ from events.control import Control, Indexes, OpenCall
 from events.envelope import Recorded
 from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
-from events.records import ActionItem, ModelPolicy, OpenAction, Spending, Spent, ToolPolicy
+from events.records import ActionItem, Decision, ModelPolicy, OpenAction, Policy, Spending, Spent, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked, SideCallRecorded, TurnLabelChanged
 from events.vocabulary_workers import ActionRequired
 
@@ -81,6 +81,8 @@ SINCE: Final[Since] = MappingProxyType(
         SideCallRecorded: GENERATION,
         (Control, "context_stale_since"): GENERATION,
         (Control, "context_refresh_at"): GENERATION,
+        (Decision, "read"): GENERATION,
+        (Policy, "retry_unit_us"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

@@ -43,7 +43,8 @@ class Actor(_Record, frozen=True, kw_only=True):
 class Decision(_Record, frozen=True, kw_only=True):
     """Why a worker did what the event says: rule, action, the facts read, the rules passed by, the policy's digest.
 
-    A decision was taken at the version just before its own event.
+    ``facts`` are those by which the rule held; ``read`` is what it and the rules passed by read beside them, where it
+    is not neutral. A decision was taken at the version just before its own event.
     """
 
     rule: str
@@ -51,6 +52,12 @@ class Decision(_Record, frozen=True, kw_only=True):
     facts: dict[str, Fact] = {}
     passed: tuple[str, ...] = ()
     policy: str = ""
+    read: dict[str, Fact] = {}
+
+    @property
+    def evidence(self) -> dict[str, Fact]:
+        """All that was read and recorded."""
+        return {**self.read, **self.facts}
 
 
 class ErrorInfo(_Record, frozen=True, kw_only=True):
@@ -193,7 +200,8 @@ class Spending(_Record, frozen=True, kw_only=True):
 class Policy(_Record, frozen=True, kw_only=True):
     """All that a decision depends on beside history. Recorded before the first decision under a new digest.
 
-    ``tools`` are those that are active: the model may call them.
+    ``tools`` are those that are active: the model may call them. ``retry_unit_us`` stands for one second in the table
+    of waits before a failed model call is tried again; None where it was not recorded.
     """
 
     agent: str
@@ -209,6 +217,7 @@ class Policy(_Record, frozen=True, kw_only=True):
     action_timeout_us: int = 300_000_000
     action_on_expiry: OnExpiry = "go_on"
     budget: Budget | None = None
+    retry_unit_us: int | None = None
 
 
 _POLICIES: Final = Shared[str, Policy](most=256)

@@ -9,10 +9,10 @@ with its maintained indexes, so a decision costs the same at any length, and rea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from events.control import Control, refused_as_one
-from events.records import Decision, Fact, FinishCause, ModelPolicy, Policy
+from events.records import Decision, FinishCause, Policy
 from events.spending import spending
 from events.state import ChatState
 from generation.decision import (
@@ -25,20 +25,50 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
+from generation.reading import (
+    Facts,
+    Reads,
+    compaction_threshold,
+    reaches,
+    read_budget,
+    read_budget_answer,
+    read_calls,
+    read_compaction,
+    read_context,
+    read_last,
+    read_queue,
+    read_steps,
+    read_stop_after,
+    read_usage,
+)
+from generation.rule_words import WORDS, Say
 
-Facts: TypeAlias = dict[str, Fact]
+EMPTY_ANSWER: Final = "empty_answer"
+"""The fact of the decision that an answer without parts is (``empty_answer``)."""
 
 
 class Rule(NamedTuple):
     """A rule: its id, its action, when it holds in words, and the function that tests it.
 
-    ``holds`` returns the facts it read where the rule holds, None where it does not.
+    ``holds`` returns the facts by which the rule holds, None where it does not. ``reads`` tells all that it reads
+    beside what the rules before it read; None where that is nothing.
     """
 
     id: str
     action: str
     when: str
     holds: Callable[[Control, Policy], Facts | None]
+    reads: Reads | None = None
+
+    @property
+    def why(self) -> Say:
+        """Says why it held, by the evidence of its decision (``Decision.evidence``)."""
+        return WORDS[self.id].why
+
+    @property
+    def why_not(self) -> Say:
+        """Says why it was passed by, by the evidence of the decision that was taken instead."""
+        return WORDS[self.id].why_not
 
 
 def _unusable(_: Control, policy: Policy) -> Facts | None:
@@ -133,7 +163,7 @@ def _still_over(control: Control, policy: Policy) -> Facts | None:
         return None
     threshold = compaction_threshold(policy)
     first = indexes.first_context_tokens
-    if not _reaches(indexes.context_tokens, threshold) or not _reaches(first, threshold):
+    if not reaches(indexes.context_tokens, threshold) or not reaches(first, threshold):
         return None
     return {"context_tokens": indexes.context_tokens, "first_context_tokens": first, "threshold": threshold}
 
@@ -141,14 +171,9 @@ def _still_over(control: Control, policy: Policy) -> Facts | None:
 def _over(control: Control, policy: Policy) -> Facts | None:
     threshold = compaction_threshold(policy)
     tokens = control.indexes.context_tokens
-    if not _reaches(tokens, threshold) or not control.indexes.visible_after:
+    if not reaches(tokens, threshold) or not control.indexes.visible_after:
         return None
     return {"context_tokens": tokens, "threshold": threshold}
-
-
-def _reaches(tokens: int, threshold: int | None) -> bool:
-    """Whether a usage calls for a compaction; one of 0 says that nothing was measured, and never does."""
-    return threshold is not None and 0 < tokens >= threshold
 
 
 def _always(control: Control, _: Policy) -> Facts | None:
@@ -162,36 +187,57 @@ RULES: Final = (
         "run_tools",
         "local calls are open that may run, or several calls of which one must be alone: these are refused as one",
         _local_open,
+        read_calls,
     ),
     Rule("D2", "require_action", "client calls are open, or local calls that wait for approval", _client_owes),
-    Rule("D2b", "finish(budget)", "a budget question was answered with: end the turn", _budget_ended),
+    Rule(
+        "D2b", "finish(budget)", "a budget question was answered with: end the turn", _budget_ended, read_budget_answer
+    ),
     Rule(
         "D3",
         "compact(manual)",
         "a manual compaction is requested and there is an answer to compact",
         _compaction_requested,
+        read_compaction,
     ),
-    Rule("D4", "finish(stop_after_tool)", "the turn holds a non-error result of a stop-after tool", _stop_after),
+    Rule(
+        "D4",
+        "finish(stop_after_tool)",
+        "the turn holds a non-error result of a stop-after tool",
+        _stop_after,
+        read_stop_after,
+    ),
     Rule("D5", "finish(compacted)", "the turn was opened by compact and its compaction is committed", _compacted),
-    Rule("D6", "finish(complete)", "the newest message that counts is a finished answer without open calls", _answered),
-    Rule("D7", "finish(max_steps)", "steps of the turn since its last resume reached max steps", _steps_used),
+    Rule(
+        "D6",
+        "finish(complete)",
+        "the newest message that counts is a finished answer without open calls",
+        _answered,
+        read_last,
+    ),
+    Rule(
+        "D7", "finish(max_steps)", "steps of the turn since its last resume reached max steps", _steps_used, read_steps
+    ),
     Rule(
         "D7b",
         "require_action(budget)",
         "a budget (tokens, cost, turns) is spent and was not raised, or is one of cost and the model has no price",
         _budget_spent,
+        read_budget,
     ),
     Rule(
         "D8",
         "persist_context",
         "the agent's context source is not recorded, or at another revision, or was marked for refresh",
         _context_missing,
+        read_context,
     ),
     Rule(
         "D9",
         "fail(over_limit)",
         "usage is over the threshold, and was so in the first answer after the boundary",
         _still_over,
+        read_usage,
     ),
     Rule("D10", "compact(automatic)", "usage is over the threshold and something follows the boundary", _over),
     Rule("D11", "generate", "otherwise", _always),
@@ -199,8 +245,22 @@ RULES: Final = (
 """The decision rules in order (section 6 of the specification)."""
 
 
-_IN_ORDER: Final = tuple((rule, tuple(passed.id for passed in RULES[:place])) for place, rule in enumerate(RULES))
-"""The rules, each with the ids of those passed by before it."""
+class _Place(NamedTuple):
+    """A rule in its place: the ids of those passed by before it, and what all that were tried by then read."""
+
+    rule: Rule
+    passed: tuple[str, ...]
+    reads: tuple[Reads, ...]
+
+
+def _place(place: int, rule: Rule) -> _Place:
+    tried = RULES[: place + 1]
+    reads = (*(each.reads for each in tried if each.reads is not None), read_queue)
+    return _Place(rule, tuple(each.id for each in RULES[:place]), reads)
+
+
+_IN_ORDER: Final = tuple(_place(place, rule) for place, rule in enumerate(RULES))
+"""The rules in order."""
 
 
 def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDecision:
@@ -211,37 +271,52 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
         policy: The recorded policy.
     """
     control = history.control
-    for rule, passed in _IN_ORDER:
+    for rule, passed, reads in _IN_ORDER:
         facts = rule.holds(control, policy)
         if facts is not None:
-            record = Decision(rule=rule.id, action=rule.action, facts=facts, passed=passed, policy=control.policy)
+            record = Decision(
+                rule=rule.id,
+                action=rule.action,
+                facts=facts,
+                passed=passed,
+                policy=control.policy,
+                read=_read(control, policy, reads, facts),
+            )
             return _ACTIONS[rule.id](control, record)
     raise AssertionError("the last rule always holds")  # pragma: no cover - totality of the table
 
 
-def compaction_threshold(policy: Policy) -> int | None:
-    """Return the prompt tokens from which history is compacted, None for never.
+def reading(control: Control, policy: Policy) -> Facts:
+    """Return all that the rules read, those that a decision would not come to included; neutral values are left out."""
+    return _read(control, policy, _IN_ORDER[-1].reads, {})
 
-    The stricter limit of chat and compaction model counts.
+
+def _read(control: Control, policy: Policy, reads: tuple[Reads, ...], known: Facts) -> Facts:
+    read: Facts = {}
+    for add in reads:
+        add(control, policy, read)
+    for name in known:
+        read.pop(name, None)
+    return read
+
+
+def empty_answer(control: Control) -> Decision:
+    """Return the decision that a model's answer without parts is: the turn is complete, and no rule is asked."""
+    return Decision(rule="D6", action="finish(complete)", facts={EMPTY_ANSWER: True}, policy=control.policy)
+
+
+def decide_again(recorded: Decision, history: ChatState, policy: Policy) -> GenerationDecision:
+    """Return what is decided today where a recorded decision was taken.
+
+    Args:
+        recorded: The decision of the log: it tells whether a model had answered without parts, which history does not.
+        history: The chat's state just before its event; control is enough.
+        policy: The policy that was in force.
     """
-    strict = strictest(policy)
-    return None if strict is None else _threshold(strict)
-
-
-def strictest(policy: Policy) -> ModelPolicy | None:
-    """Return that of chat and compaction model which calls for a compaction first; None where neither ever does."""
-    if policy.compaction_model is None:
-        return policy.model if policy.model is not None and _threshold(policy.model) is not None else None
-    models = (model for model in (policy.model, policy.compaction_model) if model is not None)
-    known = [(threshold, model) for model in models if (threshold := _threshold(model)) is not None]
-    return min(known, key=lambda each: each[0])[1] if known else None
-
-
-def _threshold(model: ModelPolicy) -> int | None:
-    if model.context_limit is None or model.context_limit <= 0 or model.compaction_threshold >= 100:
-        return None
-    # The least count of tokens whose share of the limit is not below the threshold.
-    return -(-model.context_limit * model.compaction_threshold // 100)
+    running = history.control.running
+    if recorded.facts.get(EMPTY_ANSWER) and running is not None and running.kind == "generate":
+        return Finish(record=empty_answer(history.control), cause="complete")
+    return decide_generation_action(history, policy)
 
 
 def _run_tools(control: Control, record: Decision) -> RunTools:

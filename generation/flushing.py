@@ -372,8 +372,15 @@ class Leftovers:
         return had
 
 
+def no_leftovers_read(_: ChatId) -> Leftovers:
+    """Return the leftovers of a chat of which nothing was read yet."""
+    return Leftovers()
+
+
 async def with_leftovers(
-    read: Callable[[], Awaitable[Sequence[PartialChunk]]], work: Callable[[Leftovers], Awaitable[_T]]
+    read: Callable[[], Awaitable[Sequence[PartialChunk]]],
+    work: Callable[[Leftovers], Awaitable[_T]],
+    leftovers: Leftovers | None = None,
 ) -> _T:
     """Do work whose plans may ask what a dead holder's answer left; it is read when, and only if, one asks.
 
@@ -382,11 +389,12 @@ async def with_leftovers(
     Args:
         read: Gives the chat's chunks.
         work: Given what was read; done again after each reading.
+        leftovers: Where what was read is kept; None for a new one.
 
     Raises:
         StoreError: The chunks could not be read.
     """
-    leftovers = Leftovers()
+    leftovers = Leftovers() if leftovers is None else leftovers
     while True:
         try:
             return await work(leftovers)

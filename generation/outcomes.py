@@ -16,7 +16,8 @@ from events.levels import known_at
 from events.messages import Message, Step
 from events.parts import HookContextPart, Part, ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptReport, Decision, ErrorInfo, RequestDigests
+from events.records import AttemptReport, ErrorInfo, RequestDigests
+from generation.decide import empty_answer
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError
 from generation.older import result_at
@@ -50,10 +51,8 @@ class Answered(Struct, frozen=True, kw_only=True):
             run.do(c.CommitStep(fence=fence, message=message, report=self._report(message), more=more))
             _fail_after(run, self.error)
             return
-        record = Decision(
-            rule="D6", action="finish(complete)", facts={"empty_answer": True}, policy=run.state.control.policy
-        )
-        run.do(c.FinishTurn(fence=fence, cause="complete", decision=record, report=self._report(None)))
+        decision = empty_answer(run.state.control)
+        run.do(c.FinishTurn(fence=fence, cause="complete", decision=decision, report=self._report(None)))
 
     def keep(self, run: PlanRun, fence: c.Fence) -> None:
         """Keep what there is, and close its calls."""

@@ -21,7 +21,7 @@ from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.content import Content
 from events.control import Control
 from events.ids import WorkerId
-from events.levels import known_at
+from events.levels import NEWEST, known_at, readable_at
 from events.records import Actor, ErrorInfo, Policy, ReleaseReason
 from events.spending import spending
 from events.vocabulary import ContextMarked, SideCallRecorded, TurnLabelChanged
@@ -37,6 +37,7 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
+from generation.due import decision_due
 from generation.partials import Leftover
 from store.append import Plan, PlanRun
 
@@ -157,13 +158,15 @@ def advance(run: PlanRun, hold: Hold, *, ended: Task | None = None, left: Leftov
         if control.interrupting:
             finish = c.FinishInterruption(fence=_fence(control), message=left.message, report=left.beside)
             run.do(finish, hold.actor)
-        elif control.running is not None and not (ended is not None and ended.current(control)):
+        elif not decision_due(control, ended=ended is not None and ended.current(control)):
             return
         else:
             fence = _fence(control)
             held = _may_start(run, hold, fence, left)
             if held is not None:
                 decision = decide_generation_action(run.state, held.policy)
+                if run.level < NEWEST:  # an event that an older release cannot read would keep it from the chat
+                    decision = readable_at(decision, run.level)
                 run.do(_command(control, decision, fence, held, left), hold.actor)
         ended, left = None, _NOTHING
 

@@ -20,7 +20,12 @@ _MAX_COST: Final = 2**50  # what a provider counts must not take the sum over a 
 
 
 def policy_of(
-    agent: Agent, *, model: str | None = None, effort: str | None = None, active_tools: Sequence[str] | None = None
+    agent: Agent,
+    *,
+    model: str | None = None,
+    effort: str | None = None,
+    active_tools: Sequence[str] | None = None,
+    retry_unit: float | None = None,
 ) -> Policy:
     """Return the policy under which an agent's decisions for a chat are taken.
 
@@ -30,6 +35,7 @@ def policy_of(
         effort: The chat's choice of reasoning effort; None for the model configuration's. It counts as far as that
             configuration lets chats choose.
         active_tools: The chat's choice of tools (``Agent.offered``).
+        retry_unit: The worker's setting: seconds that stand for one second of the table of waits; None to leave it out.
 
     Raises:
         UnknownModel: The choice has not the form ``provider/name``.
@@ -51,6 +57,7 @@ def policy_of(
         action_timeout_us=microseconds(limits.action_timeout),
         action_on_expiry=limits.on_expiry,
         budget=limits.budget,
+        retry_unit_us=None if retry_unit is None else microseconds(retry_unit),
     )
 
 

@@ -170,6 +170,7 @@ class ChatRunner:
             self._loaded = await with_leftovers(
                 lambda: self._patiently(lambda: store.read_partials(self.chat)),
                 lambda left: self._append(acquire(worker, release, self._hold_at, left.of), transcript=True),
+                self._runtime.leftovers(self.chat),
             )
         except Refusal as refusal:
             # Another worker was faster, or the chat moved on: nothing is owed here.

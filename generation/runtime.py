@@ -19,7 +19,7 @@ from generation.agents import Agent
 from generation.digest import digest_of
 from generation.digests import OptionsDigests, tools_digest
 from generation.errors import UnknownModel
-from generation.flushing import Flusher
+from generation.flushing import Flusher, Leftovers, no_leftovers_read
 from generation.hooks.dispatch import NO_HOOKS, Hooks
 from generation.observing import NOBODY, Observer
 from generation.parts import PartBuffer
@@ -27,6 +27,7 @@ from generation.plans import Held
 from generation.policy import policy_digest, policy_of
 from generation.prompt_types import ModelRequest, ToolSpec
 from generation.providers.contract import Provider
+from generation.tools.execute import CallStarter, start_call
 from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
 from store.contract import WorkerNote
@@ -108,6 +109,9 @@ class Runtime:
         silences: Looks after model calls and context sources that say nothing.
         observer: Is told of what happens.
         hooks: Are asked before and after what happens.
+        policies: Gives policies instead of what the agents declare, as ``policy_for`` does: those that a log has.
+        call_starter: Starts the calls of local tools.
+        leftovers: Gives what is to be read and asked of a chat's dead holders (``generation.flushing``).
     """
 
     journal: Journal
@@ -128,6 +132,9 @@ class Runtime:
     silences: SilenceWatch = field(default_factory=SilenceWatch)
     observer: Observer = NOBODY
     hooks: Hooks = NO_HOOKS
+    policies: Callable[[Control, int], Held | None] | None = None
+    call_starter: CallStarter = start_call
+    leftovers: Callable[[ChatId], Leftovers] = no_leftovers_read
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
     _declared: dict[tuple[str, str], Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)
@@ -158,6 +165,8 @@ class Runtime:
             control: The chat's.
             level: Its release level: what releases of that level cannot read is left out.
         """
+        if self.policies is not None:
+            return self.policies(control, level)
         agent = self.agents.get(control.agent)
         if agent is None:
             return None
@@ -168,7 +177,7 @@ class Runtime:
         revision = agent.context.revision if agent.context is not None else None
         if held is None or held.policy.context_revision != revision:
             _make_room(self._policies)
-            held = self._policies[key] = _held(agent, control, level)
+            held = self._policies[key] = _held(agent, control, level, self.settings.model_retry_unit)
         return held
 
     def declared(self, agent: Agent, policy: Policy, digest: str) -> Declared:
@@ -226,9 +235,15 @@ def _make_room(known: dict[Any, Any]) -> None:
         del known[next(iter(known))]
 
 
-def _held(agent: Agent, control: Control, level: int) -> Held:
+def _held(agent: Agent, control: Control, level: int, retry_unit: float) -> Held:
     try:
-        policy = policy_of(agent, model=control.model, effort=control.effort, active_tools=control.active_tools)
+        policy = policy_of(
+            agent,
+            model=control.model,
+            effort=control.effort,
+            active_tools=control.active_tools,
+            retry_unit=retry_unit,
+        )
     except UnknownModel:
         # The chat chose a model that no reference names: the policy has none, and rule D0 says so to the user.
         policy = Policy(agent=agent.name, revision=agent.revision, model=None)

@@ -96,6 +96,7 @@ class Strays:
                     self._runtime.identity(),
                     now=self._runtime.now,
                 ),
+                self._runtime.leftovers(chat),
             )
         except Refusal as refusal:
             _log.debug("stray_moved_on", chat=chat, code=refusal.code)

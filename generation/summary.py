@@ -12,10 +12,10 @@ from events.parts import Part, ReasoningPart, TextPart
 from events.records import ModelPolicy, Policy
 from events.state import ChatState
 from events.transcript import Messages
-from generation.decide import compaction_threshold, strictest
 from generation.error_texts import stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.estimate import since_answer, size_of, tokens_of
+from generation.reading import compaction_threshold, strictest
 
 USUAL_OUTPUT: Final = 16_384
 """Tokens of output that a model is taken to be granted where its configuration does not say."""

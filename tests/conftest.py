@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import checked_prompts
+from tests import checked_logs
 from tests.postgres import PostgresServer, claim, stop_left_over, sweep
 
 _CONTROLLER = "PYTEST_XDIST_WORKER" not in os.environ
@@ -50,15 +50,16 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def prompts_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test: what its logs would have models asked, after each event, is what the services take."""
+def logs_are_sound(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test: what its logs would have models asked is what the services take, and decisions do not drift."""
     if request.node.get_closest_marker("bench") is not None:
         yield
         return
-    with checked_prompts.watched() as written:
+    with checked_logs.watched() as written:
         yield
     if request.node.get_closest_marker("odd_prompts") is None:
-        checked_prompts.check(written)
+        checked_logs.check_prompts(written)
+    checked_logs.check_decisions(written)
 
 
 @pytest.fixture(scope="session")

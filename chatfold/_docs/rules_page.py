@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Final
 
+from chatfold._docs.rules_explained import EXPLAINED
 from generation.decide import RULES, Rule
 from generation.models import DEFAULT_THRESHOLDS, LARGE_CONTEXT
 
@@ -31,12 +33,13 @@ def render() -> str:
         "",
         "| rule | holds when | action |",
         "| --- | --- | --- |",
-        *(f"| {rule.id} | {rule.when} | `{rule.action}` |" for rule in RULES),
+        *(f"| [{rule.id}](#{rule.id.lower()}) | {rule.when} | `{rule.action}` |" for rule in RULES),
         "",
-        "The event that carries a decision out records it: rule, action, the facts that the rule read, the rules",
-        "passed by, and the digest of the policy. It was taken at the version just before that event, so it can be",
-        "taken again from the log at any time, and comes out the same. An outcome that needs no decision (a model call",
-        "that failed and is tried again, a step that is committed) records none.",
+        "The event that carries a decision out records it: rule, action, the `facts` by which the rule held, the rules",
+        "`passed` by, the digest of the `policy`, and in `read` what the tried rules read beside those facts. It was",
+        "taken at the version just before that event, so it can be taken again from the log at any time, and comes out",
+        "the same. An outcome that needs no decision (a model call that failed and is tried again, a step that is",
+        "committed) records none.",
         "",
         "| action | event | what happens |",
         "| --- | --- | --- |",
@@ -51,8 +54,23 @@ def render() -> str:
         f"  `ModelConfig.compaction_threshold` per cent, by default {usual}, or {large} where the limit is",
         f"  {LARGE_CONTEXT:,} tokens or more. Without a `context_limit` there is none, and D9 and D10 never hold.",
         "- *A budget question* asks the client whether to go on with a raised budget or to end the turn.",
+        "",
+        "## The rules one by one",
+        "",
+        "What a rule reads is in `read` or `facts` under the names given; a name that is absent is neutral: no call",
+        "open, nothing asked for, none. `queue` is there where messages wait: no rule asks for them, and what follows",
+        "the end of a turn depends on them.",
+        *(line for rule in RULES for line in _section(rule)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _section(rule: Rule) -> tuple[str, ...]:
+    explained = EXPLAINED[rule.id]
+    reads = "nothing that the rules before it did not read" if not explained.reads else ""
+    reads = reads or ", ".join(f"`{name}`" for name in explained.reads)
+    text = textwrap.fill(f"{explained.text} Reads {reads}.", 118, break_long_words=False, break_on_hyphens=False)
+    return ("", f"### {rule.id}", "", f"`{rule.action}`: {rule.when}.", "", text)
 
 
 def action_name(rule: Rule) -> str:

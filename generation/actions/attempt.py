@@ -17,6 +17,7 @@ from generation.observing import Effect
 from generation.outcomes import Failed
 from generation.parts import EpisodeKey
 from generation.plans import Outcome
+from generation.policy import microseconds
 from generation.prompt import Prompt
 from generation.runtime import Declared, Runtime
 
@@ -89,9 +90,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     def failed(self, error: ClassifiedError, report: AttemptReport | None = None) -> Failed:
         """Return the failure of this attempt, with its retry budget."""
+        # A chat of an older level has it not recorded.
+        unit = self.policy.retry_unit_us
         return Failed(
             error=error,
             max_attempts=self.policy.max_model_attempts,
-            unit_us=round(self.runtime.settings.model_retry_unit * 1_000_000),
+            unit_us=microseconds(self.runtime.settings.model_retry_unit) if unit is None else unit,
             report=report,
         )

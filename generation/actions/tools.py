@@ -159,6 +159,7 @@ def _environment(attempt: Attempt) -> CallEnvironment:
         hooks=CallHooks(runtime.hooks, attempt.chat) if runtime.hooks.at("pre_tool_use", "post_tool_use") else None,
         begun=begun if runtime.observed else None,
         ended=ended if runtime.observed else None,
+        starter=runtime.call_starter,
     )
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from events.ids import CallKey
-from generation.tools.execute import CallEnvironment, RunningCall
+from generation.tools.execute import CallEnvironment, StartedCall, start_call
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
 
@@ -27,8 +27,8 @@ class RunningBatch:
     def __init__(self, calls: Sequence[ToolCall], env: CallEnvironment) -> None:
         self._calls = calls
         self._env = env
-        self._running: dict[CallKey, RunningCall] = {}
-        self._ended: deque[RunningCall] = deque()
+        self._running: dict[CallKey, StartedCall] = {}
+        self._ended: deque[StartedCall] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._refusals: list[CallResult] = []
         self._unstarted: list[CallKey] = []
@@ -37,8 +37,9 @@ class RunningBatch:
         self._refusals.extend(reversed(exclusive_refusals(self._calls)))
         if self._refusals:
             return self
+        start = self._env.starter or start_call
         for call in self._calls:
-            running = self._running[call.key] = RunningCall(call, self._env)
+            running = self._running[call.key] = start(call, self._env)
             running.on_done(self._note_end)
         return self
 
@@ -126,12 +127,12 @@ class RunningBatch:
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter
 
-    def _note_end(self, ended: RunningCall) -> None:
+    def _note_end(self, ended: StartedCall) -> None:
         self._ended.append(ended)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _take(self, ended: RunningCall) -> CallResult | None:
+    def _take(self, ended: StartedCall) -> CallResult | None:
         self._running.pop(ended.call.key, None)
         result = ended.result()
         if result is None and ended.unstarted:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from anyio import CapacityLimiter
 from msgspec import Struct
@@ -36,6 +36,46 @@ _LOST: Final = Answer(REASON_TEXTS[Reason.WORKER_LOST], is_error=True)
 """What is shown of a call of which nobody knows whether it happened."""
 
 
+class StartedCall(Protocol):
+    """A call that was started, as a batch deals with it; what its methods say stands at :class:`RunningCall`."""
+
+    call: ToolCall
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it was entered yet."""
+        ...
+
+    @property
+    def unstarted(self) -> bool:
+        """Whether it is known that it had no effect."""
+        ...
+
+    def on_done(self, callback: Callable[[StartedCall], None]) -> None:
+        """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask the call to end."""
+        ...
+
+    async def wait(self, grace: float | None = None) -> CallResult | None:
+        """Wait for the result, at most ``grace`` seconds; then the call is abandoned."""
+        ...
+
+    def result(self) -> CallResult | None:
+        """Return the result of a call that is done; None where there is none."""
+        ...
+
+    def abandon(self) -> None:
+        """Wait for the call no longer."""
+        ...
+
+
+CallStarter: TypeAlias = Callable[[ToolCall, "CallEnvironment"], StartedCall]
+"""Starts a call, within a running event loop."""
+
+
 class CallEnvironment(Struct, frozen=True, kw_only=True):
     """What the calls of one attempt share.
 
@@ -48,6 +88,7 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
         limiter: Bounds the threads of sync functions; None for the event loop's common limiter.
         hooks: Are asked before a call runs and after it ran; None where there are none.
         begun, ended: Told of each call as it begins, within its task, and as it ends; None for nobody.
+        starter: Starts each call of a batch; None for :func:`start_call`.
     """
 
     chat: ChatId
@@ -62,6 +103,7 @@ class CallEnvironment(Struct, frozen=True, kw_only=True):
     hooks: CallHooks | None = None
     begun: Callable[[ToolCall], None] | None = None
     ended: Callable[[ToolCall, CallResult | None], None] | None = None
+    starter: CallStarter | None = None
 
 
 class RunningCall:
@@ -119,7 +161,7 @@ class RunningCall:
         """What runs now: the question whether it happened, then the function."""
         return self._function or self._question
 
-    def on_done(self, callback: Callable[[RunningCall], None]) -> None:
+    def on_done(self, callback: Callable[[StartedCall], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
         self._task.add_done_callback(lambda _: callback(self))
 
@@ -271,6 +313,11 @@ class RunningCall:
             log=self._log,
             name=self._name,
         )
+
+
+def start_call(call: ToolCall, env: CallEnvironment) -> StartedCall:
+    """Start a call of a local tool: its function is run here."""
+    return RunningCall(call, env)
 
 
 async def run_call(call: ToolCall, env: CallEnvironment) -> CallResult | None:

@@ -22,6 +22,7 @@ from tests.meta.source import ROOT
 PACKAGES: Final = ("events", "chatstate", "store", "generation", "chatfold")
 RELEASE: Final = "99.0.0"
 _LEVEL: Final = "READER_LEVEL: Final = GENERATION"
+_READ: Final = "read=_read(control, policy, reads, facts)"
 
 _MIGRATION: Final = '''"""What a later release adds: a column that the one before need not know."""
 
@@ -53,6 +54,8 @@ def make_previous_release(folder: Path) -> Path:
         if name is None and not _tagged(cls):
             continue  # a record that only a field of its own level holds, which goes
         _forget(folder / Path(inspect.getfile(cls)).relative_to(ROOT), cls.__name__, name, f"unknown_yet_{number}")
+    # What each decision has, the release that does not know it does not write in its own chats either.
+    _replace(folder / "generation/decide.py", _READ, "read={}")
     _replace(folder / "store/schema.py", _LEVEL, "READER_LEVEL: Final = FIRST")
     return folder
 

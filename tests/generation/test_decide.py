@@ -14,7 +14,7 @@ from events.ids import CallKey
 from events.messages import Usage
 from events.records import NO_LIMIT, Budget, ModelPolicy, Policy
 from events.state import ChatState
-from generation.decide import RULES, compaction_threshold, decide_generation_action
+from generation.decide import RULES, decide_generation_action
 from generation.decision import (
     AskClient,
     CollectContext,
@@ -25,6 +25,7 @@ from generation.decision import (
     GenerationDecision,
     RunTools,
 )
+from generation.reading import compaction_threshold
 
 MODEL = ModelPolicy(provider="scripted", name="m", context_limit=1000)
 POLICY = Policy(agent="helper", revision="1", model=MODEL, max_steps=3)

@@ -118,6 +118,13 @@ EVENTS: Final[dict[str, v.Event]] = {
         error=ERROR,
         report=AttemptReport(step=replace(STEP, context_tokens=77)),
     ),
+    "action_required.read": v.ActionRequired(
+        decision=replace(DECISION, read={"last": "user", "max_steps": 1200, "boundary": True, "recorded_source": None}),
+        deadline=T + 60_000_000,
+        on_expiry="go_on",
+        items=(ActionItem(kind="budget"),),
+    ),
+    "policy_recorded.retry_unit": v.PolicyRecorded(digest="f" * 64, policy=replace(POLICY, retry_unit_us=50_000)),
     "turn_label_changed": v.TurnLabelChanged(label=Content("Fixed the build")),
     "side_call_recorded": v.SideCallRecorded(kind="title", report=AttemptReport(step=STEP)),
     "context_marked": v.ContextMarked(mark="stale", revision="r-2"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chatfold.testing.cuts import OWED, cut_answers
+from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from chatfold.testing.simulation.agents import Spoken
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
@@ -24,7 +25,6 @@ from events.parts import TextPart
 from events.replay import replay
 from events.state import ChatState
 from events.vocabulary import MessagesImported, TitleChanged
-from generation.decide import decide_generation_action
 from generation.naming import said_by
 from generation.titles import fallback_title
 
@@ -50,11 +50,12 @@ async def check_chat(
         return found, []
     log = [decode(event, blobs=exported.blobs) for event in exported.events]
     found += _lost(chat, log, spoken, ledger)
-    found += [f"{chat} {problem}" for problem in prompt_problems(log)]
+    found += [f"{chat} {problem}" for problem in (*prompt_problems(log), *decision_problems(log))]
     texts: list[str] = []
     for step in replay(log):
-        problems = (*_decided(step.before, step.recorded), *_named(step.before, step.recorded))
-        found += [f"{chat} version {step.recorded.version}: {problem}" for problem in problems]
+        found += [
+            f"{chat} version {step.recorded.version}: {problem}" for problem in _named(step.before, step.recorded)
+        ]
         texts += _texts(step.recorded)
     return found, texts
 
@@ -98,20 +99,6 @@ def _lost(chat: ChatId, log: Sequence[Recorded], spoken: Sequence[Spoken], ledge
         owed = said[cut.attempt].owed(ended, OWED) if cut.attempt in said else ""
         if not cut.keeps(owed):
             yield f"{chat} version {cut.ending.version}: {cut.kept!r} is kept of an answer that had said {owed!r}"
-
-
-def _decided(before: ChatState, recorded: Recorded) -> Iterator[str]:
-    """Check that a recorded decision is the one that the rules give on the state just before its event."""
-    decision = getattr(recorded.event, "decision", None)
-    if decision is None:
-        return
-    policy = before.need_transcript("check").policies.get(before.control.policy)
-    if policy is None:
-        yield "a decision was taken under a policy that is not recorded"
-    elif decision != (wanted := decide_generation_action(before, policy).record) and not decision.facts.get(
-        "empty_answer"
-    ):
-        yield f"decided {decision.rule} {decision.action}, the rules give {wanted.rule} {wanted.action}"
 
 
 def _named(before: ChatState, recorded: Recorded) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Checks, after each test, the prompts of all logs that its engines wrote in this process: of each prefix of them.
+"""Checks, after each test, all logs that its engines wrote in this process: each prefix's prompt, and each decision.
 
 What engines of other processes write, their tests check themselves, where they read the logs.
 """
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from events.digest import GENESIS
 from events.envelope import Recorded
@@ -64,7 +65,13 @@ def watched() -> Iterator[Written]:
         yield written
 
 
-def check(written: Written) -> None:
+def check_prompts(written: Written) -> None:
     """Fail if a prompt of any prefix of any log is not what the services take."""
     problems = [problem for log in written.logs() for problem in prompt_problems(log)]
+    assert not problems, "\n".join(problems)
+
+
+def check_decisions(written: Written) -> None:
+    """Fail if a decision of any log is not the one that the rules give on the state before it."""
+    problems = [problem for log in written.logs() for problem in decision_problems(log)]
     assert not problems, "\n".join(problems)
