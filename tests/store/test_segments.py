@@ -22,6 +22,8 @@ from tests.chatstate.chat import Chat, trace
 from tests.store.lives import CHAT, Life, forked, living
 from tests.store.small_segments import small_segments
 
+pytestmark = pytest.mark.odd_decisions("steps are begun by hand, under a policy that nobody recorded")
+
 CHOICES = st.lists(st.integers(0, 10_000), min_size=10, max_size=60)
 
 
