@@ -153,7 +153,7 @@ class SpanObserver(Observer):
             names.CONVERSATION_ID: effect.chat,
             names.AGENT_NAME: effect.agent,
         }
-        if self._content:
+        if self._content and call.in_force is not None:
             attributes[names.TOOL_CALL_ARGUMENTS] = call.in_force
         name = f"{names.EXECUTE_TOOL} {call.name}"
         self._tools[effect.key, call.key] = self._begin(effect, name, SpanKind.INTERNAL, attributes, at)

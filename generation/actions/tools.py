@@ -167,8 +167,9 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
     transcript = attempt.state.need_transcript("run tools")
     position = transcript.messages.find(message_of(call.key))
     part = transcript.messages[position].message.parts[part_of(call.key)] if position is not None else None
-    arguments = _said(part.arguments) if isinstance(part, ToolCallPart) else ""
-    other = transcript.arguments.get(call.key)
+    arguments, rewritten = _in_force(
+        _said(part.arguments) if isinstance(part, ToolCallPart) else None, transcript.arguments.get(call.key)
+    )
     return ToolCall(
         key=call.key,
         name=call.name,
@@ -176,12 +177,25 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
         exclusive=call.exclusive,
         possibly_done=call.possibly_done,
         approved=call.approved,
-        rewritten=None if other is None or _same(arguments, _said(other)) else _said(other),
+        rewritten=rewritten,
     )
 
 
-def _said(content: Content) -> str:
-    return content.text if content.available else ""
+def _in_force(arguments: str | None, approved: Content | None) -> tuple[str | None, str | None]:
+    """Return the model's arguments and those that were approved in their place; two None where they are gone.
+
+    Those of the model do not stand in for others that were approved and are gone since.
+    """
+    if approved is None:
+        return arguments, None
+    other = _said(approved)
+    if other is None:
+        return None, None
+    return arguments, None if arguments is not None and _same(arguments, other) else other
+
+
+def _said(content: Content) -> str | None:
+    return content.text if content.available else None
 
 
 def _same(arguments: str, others: str) -> bool:

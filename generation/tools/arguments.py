@@ -15,19 +15,22 @@ from generation.tools.registry import CallRefused
 
 _MOST: Final = 10
 _REFUSED: Final = "The arguments are not valid, so the tool was not run: "
+_GONE: Final = "The arguments of this call were erased, and the tool was not run without them."
 
 
-def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
+def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     """Return the validated arguments of a call, by parameter name.
 
     Args:
         tool: The tool called. Where its schema was given as JSON, the arguments are an object of any content.
         text: JSON text as the model gave it. Blank counts as an object without members: some models write no arguments
-            so.
+            so. None, for arguments that are gone, does not: what they said is not known.
 
     Raises:
-        CallRefused: They are not JSON, not an object, or not what the tool takes; the text names each place.
+        CallRefused: They are gone, not JSON, not an object, or not what the tool takes; the text names each place.
     """
+    if text is None:
+        raise CallRefused(_GONE)
     text = text if text.strip() else "{}"
     try:
         value = parse_json_strict(text)

@@ -38,8 +38,10 @@ class CallHooks:
 
         Returns:
             The call as it shall run, what the model is to be told beside its result, and the result where it shall not
-            run.
+            run. Of one whose arguments are gone there is nothing to ask: it is refused when it comes to run.
         """
+        if call.in_force is None:
+            return call, None, None
         given = parse_object(call.in_force)
         facts: dict[str, Json] = {"tool": call.name, "call": call.key, "input": given, "approved": call.approved}
         try:

@@ -12,7 +12,10 @@ from generation.tools.output import Answer, CallResult
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A committed call. ``arguments``: JSON text as the model gave it; ``exclusive``: the fact frozen at its commit.
+    """A committed call.
+
+    ``arguments``: JSON text as the model gave it, None where it is gone, by an erasure. ``exclusive``: the fact frozen
+    at its commit.
 
     ``rewritten``: JSON text that the client, or a hook, gave in the arguments' place. ``approved``: the client approved
     it, so it runs with the arguments that were approved or not at all. ``possibly_done``: a holder that is gone had
@@ -21,15 +24,15 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     key: CallKey
     name: str
-    arguments: str
+    arguments: str | None
     exclusive: bool = False
     possibly_done: bool = False
     approved: bool = False
     rewritten: str | None = None
 
     @property
-    def in_force(self) -> str:
-        """The JSON text of the arguments that it runs with."""
+    def in_force(self) -> str | None:
+        """The JSON text of the arguments that it runs with; None where they are gone, and it must not run."""
         return self.arguments if self.rewritten is None else self.rewritten
 
 

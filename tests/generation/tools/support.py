@@ -30,7 +30,7 @@ def env(
     )
 
 
-def call(name: str, arguments: str = "{}", *, key: str = "5.0.1", exclusive: bool = False) -> ToolCall:
+def call(name: str, arguments: str | None = "{}", *, key: str = "5.0.1", exclusive: bool = False) -> ToolCall:
     """A call of a tool."""
     return ToolCall(key=CallKey(key), name=name, arguments=arguments, exclusive=exclusive)
 

@@ -87,6 +87,12 @@ def test_blank_is_no_arguments() -> None:
     assert parse_arguments(Tool.from_function(ping), " \n") == {}
 
 
+@pytest.mark.parametrize("made", [BOOK, Tool(name="any", description="", schema={"type": "object"}, function=dict)])
+def test_arguments_that_are_gone_are_not_none(made: Tool) -> None:
+    with pytest.raises(CallRefused, match="were erased, and the tool was not run without them"):
+        parse_arguments(made, None)
+
+
 def test_a_tool_with_a_given_schema_takes_any_object() -> None:
     made = Tool(name="any", description="", schema={"type": "object"}, function=dict)
     assert parse_arguments(made, '{"a": [1]}') == {"a": [1]}

@@ -48,7 +48,7 @@ class Desk:
         return self.ask(context, arguments)
 
 
-async def run(made: Tool, arguments: str = '{"cents": 5}', *, possibly_done: bool = True) -> CallResult | None:
+async def run(made: Tool, arguments: str | None = '{"cents": 5}', *, possibly_done: bool = True) -> CallResult | None:
     asked = replace(call("pay", arguments), possibly_done=possibly_done)
     return await run_call(asked, env(made))
 
@@ -119,6 +119,7 @@ async def test_who_does_not_answer_in_time_does_not_know() -> None:
 async def test_what_cannot_be_asked_any_more_is_not_known_and_not_done() -> None:
     desk = Desk(NOT_HAPPENED)
     assert lost(await run(desk.tool(), '{"cents": "many"}'))
+    assert lost(await run(desk.tool(), None))
     assert lost(await run(dataclasses.replace(desk.tool(), reconcile=None)))
     assert lost(await run(dataclasses.replace(desk.tool(), name="renamed")))
     assert (desk.paid, desk.asked) == ([], [])
