@@ -93,7 +93,10 @@ class Content:
         """Two contents are equal when both their values (or why these are absent) and their sizes are."""
         if not isinstance(other, Content):
             return NotImplemented
-        return self.size == other.size and self.held == other.held
+        if self.size != other.size or self.held != other.held:
+            return False
+        # Only what is no text can be equal for Python and yet differ.
+        return isinstance(self.held, str | Absent) or same_json(self.held, other.value)
 
     def __hash__(self) -> int:
         """Hash by size: values may be unhashable."""
@@ -102,6 +105,15 @@ class Content:
     def __repr__(self) -> str:
         """Show the size alone: no content leaks into diagnostics."""
         return f"Content(<{self.held.value if isinstance(self.held, Absent) else 'value'}, {self.size} B>)"
+
+
+def same_json(one: Json, other: Json) -> bool:
+    """Whether two values are the same JSON, where Python holds ``1``, ``1.0`` and ``True`` equal.
+
+    The order of an object's members does not matter.
+    """
+    encode = msgspec.json.encode
+    return one == other and encode(one, order="deterministic") == encode(other, order="deterministic")
 
 
 def size_of(value: Json) -> int:

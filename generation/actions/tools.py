@@ -17,7 +17,7 @@ from generation.live import live_files
 from generation.outcomes import ResultsCame, Stopped, ToolsEnded
 from generation.parts import LiveResult
 from generation.plans import Outcome
-from generation.repair import parse_object
+from generation.tools.arguments import same_arguments
 from generation.tools.batch import RunningBatch, run_batch
 from generation.tools.execute import CallEnvironment
 from generation.tools.hooked import CallHooks
@@ -191,14 +191,8 @@ def _in_force(arguments: str | None, approved: Content | None) -> tuple[str | No
     other = _said(approved)
     if other is None:
         return None, None
-    return arguments, None if arguments is not None and _same(arguments, other) else other
+    return arguments, None if arguments is not None and same_arguments(arguments, other) else other
 
 
 def _said(content: Content) -> str | None:
     return content.text if content.available else None
-
-
-def _same(arguments: str, others: str) -> bool:
-    """Whether two JSON texts say the same arguments."""
-    given = parse_object(arguments)
-    return given is not None and given == parse_object(others)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from events.content import Json, same_json
 from events.errors import InvalidValue
 from events.paths import child, item
 from events.values import parse_json_strict
@@ -18,31 +19,55 @@ _REFUSED: Final = "The arguments are not valid, so the tool was not run: "
 _GONE: Final = "The arguments of this call were erased, and the tool was not run without them."
 
 
+def read_arguments(text: str | None) -> dict[str, Json]:
+    """Return the arguments of a call as whoever asks about it is told them, and as the tool is given them.
+
+    Args:
+        text: JSON text as the model gave it. Blank counts as an object without members: some models write no arguments
+            so. None, for arguments that are gone, does not: what they said is not known.
+
+    Raises:
+        CallRefused: They are gone, not JSON, or not an object; the text names the place.
+    """
+    if text is None:
+        raise CallRefused(_GONE)
+    try:
+        value = parse_json_strict(_filled(text))
+    except InvalidValue as error:
+        raise CallRefused(f"{_REFUSED}{error}") from None
+    if not isinstance(value, dict):
+        raise CallRefused(f"{_REFUSED}$: must be a JSON object")
+    return value
+
+
+def same_arguments(one: str, other: str) -> bool:
+    """Whether a tool is given the same by two JSON texts."""
+    try:
+        return same_json(read_arguments(one), read_arguments(other))
+    except CallRefused:
+        return False
+
+
+def _filled(text: str) -> str:
+    return text if text.strip() else "{}"
+
+
 def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     """Return the validated arguments of a call, by parameter name.
 
     Args:
         tool: The tool called. Where its schema was given as JSON, the arguments are an object of any content.
-        text: JSON text as the model gave it. Blank counts as an object without members: some models write no arguments
-            so. None, for arguments that are gone, does not: what they said is not known.
+        text: See ``read_arguments``.
 
     Raises:
-        CallRefused: They are gone, not JSON, not an object, or not what the tool takes; the text names each place.
+        CallRefused: As there; or they are not what the tool takes, and the text names each place.
     """
-    if text is None:
-        raise CallRefused(_GONE)
-    text = text if text.strip() else "{}"
-    try:
-        value = parse_json_strict(text)
-    except InvalidValue as error:
-        raise CallRefused(f"{_REFUSED}{error}") from None
-    if not isinstance(value, dict):
-        raise CallRefused(f"{_REFUSED}$: must be a JSON object")
-    if tool.arguments is None:
+    value = read_arguments(text)
+    if tool.arguments is None or text is None:
         return value
     try:
         # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
-        return tool.arguments.validate_json(text)
+        return tool.arguments.validate_json(_filled(text))
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
     except Exception as error:

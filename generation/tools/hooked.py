@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from events.content import Json
+from events.content import Json, same_json
 from events.ids import ChatId
 from generation.budget import MIN_BUDGET
 from generation.errors import ClassifiedError, HookFailed
 from generation.hooks.dispatch import Hooks
-from generation.repair import parse_object
+from generation.tools.arguments import read_arguments
 from generation.tools.output import CallResult, error_answer
 from generation.tools.policy import ToolCall
+from generation.tools.registry import CallRefused
 
 _NOT_ASKED = "Not run: it could not be asked whether it may."
 _NOT_APPROVED = (
@@ -42,7 +43,7 @@ class CallHooks:
         """
         if call.in_force is None:
             return call, None, None
-        given = parse_object(call.in_force)
+        given = _told(call)
         facts: dict[str, Json] = {"tool": call.name, "call": call.key, "input": given, "approved": call.approved}
         try:
             verdict = await self._hooks.ask("pre_tool_use", self._chat, call.key, facts, input_as="input")
@@ -50,7 +51,7 @@ class CallHooks:
             return call, None, _refused(call, _NOT_ASKED, failure.classified())
         if verdict.deny is not None:
             return call, None, _refused(call, f"Not run: {verdict.deny}")
-        if verdict.input is not None and verdict.input != given:
+        if verdict.input is not None and not same_json(verdict.input, given):
             changed = msgspec.json.encode(verdict.input).decode()
             if call.approved:
                 return call, None, _refused(call, _NOT_APPROVED + changed)
@@ -67,6 +68,14 @@ class CallHooks:
             return replace(result, fault=failure.classified())
         contexts = [text for text in (result.context, verdict.context) if text is not None]
         return replace(result, context="\n\n".join(contexts) or None)
+
+
+def _told(call: ToolCall) -> Json:
+    """Return the arguments that a call would run with; None where they are none that anything could run with."""
+    try:
+        return read_arguments(call.in_force)
+    except CallRefused:
+        return None
 
 
 def _refused(call: ToolCall, text: str, fault: ClassifiedError | None = None) -> CallResult:
