@@ -23,6 +23,7 @@ from generation.errors import ClassifiedError
 from generation.older import result_at
 from generation.partials import Leftover
 from generation.retry import SECOND_US, retry_delay_us
+from generation.summary import Source
 from store.append import PlanRun
 
 
@@ -170,8 +171,12 @@ class ResultsCame(Struct, frozen=True, kw_only=True):
 
 
 class Summarised(Struct, frozen=True, kw_only=True):
-    """A summary for a compaction boundary. ``error``: why the turn fails with it, in the same append."""
+    """A summary for a compaction boundary, and what it was made of.
 
+    ``error``: why the turn fails with it, in the same append.
+    """
+
+    source: Source
     manual: bool
     summary: Content
     details: Content
@@ -180,7 +185,11 @@ class Summarised(Struct, frozen=True, kw_only=True):
     error: ClassifiedError | None = None
 
     def record(self, run: PlanRun, fence: c.Fence) -> None:
-        """Commit the boundary."""
+        """Commit the boundary; a summary of what was erased meanwhile is dropped, and is made anew where it is due."""
+        if not self.source.whole_in(run.state):
+            if self.error is not None:
+                run.do(c.FailTurn(fence=fence, error=error_info(self.error), report=self.report))
+            return
         run.do(
             c.CommitCompaction(
                 fence=fence,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from chatstate.handlers.worker import trailing_users
-from events.content import Json
+from events.content import Content, Json
 from events.messages import FinishReason
 from events.parts import Part, ReasoningPart, TextPart
+from events.paths import contents
 from events.records import ModelPolicy, Policy
 from events.state import ChatState
 from events.transcript import Messages
@@ -26,6 +29,32 @@ def to_summarise(messages: Messages) -> Messages:
     trailing = trailing_users(messages)
     position = messages.find(trailing[0].id) if trailing else None
     return messages if position is None else messages.before(position)
+
+
+class Source(Struct, frozen=True):
+    """What a summary is made of: the messages that it stands for, and what its user asked of it."""
+
+    messages: Messages
+    hint: Content | None
+
+    def whole_in(self, state: ChatState) -> bool:
+        """Whether all that was read for the summary can still be read in a later state of the same history.
+
+        What was erased meanwhile must not come back as a summary, as little as in a title: only erasing changes what
+        stands under one version of history.
+        """
+        return _erased_in(source_of(state)) == _erased_in(self)
+
+
+def source_of(state: ChatState) -> Source:
+    """Return what a summary of a chat is made of."""
+    transcript = state.need_transcript("compact")
+    return Source(to_summarise(transcript.messages), transcript.hint)
+
+
+def _erased_in(source: Source) -> int:
+    messages = sum(content.erased for item in source.messages for _, content in contents(item.message))
+    return messages + (source.hint is not None and source.hint.erased)
 
 
 def output_cap(model: ModelPolicy, messages: Messages, instruction: str) -> int | None:

@@ -27,7 +27,7 @@ from generation.parts import LiveResult
 from generation.plans import Outcome
 from generation.prompt import build_prompt
 from generation.prompt_texts import summarised, summary_instruction
-from generation.summary import details_of, output_cap, summary_of, to_summarise
+from generation.summary import details_of, output_cap, source_of, summary_of
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)
@@ -96,9 +96,8 @@ async def _ask(attempt: Attempt, model: ModelPolicy, hint: str | None) -> Outcom
 
 
 def _call(attempt: Attempt, model: ModelPolicy, tools: Tools, hooked: str | None) -> ModelCall:
-    transcript = attempt.state.need_transcript("compact")
-    history = to_summarise(transcript.messages)
-    hint = transcript.hint
+    transcript, source = attempt.state.need_transcript("compact"), source_of(attempt.state)
+    history, hint = source.messages, source.hint
     instruction = summary_instruction(hint.text if hint is not None and hint.available else None, hooked)
     state = ChatState(control=attempt.state.control, transcript=replace(transcript, messages=history))
     prompt = build_prompt(state, instruction=instruction)
@@ -134,6 +133,7 @@ def _summary(call: ModelCall) -> Summarised:
     fixed = (*request.system, *(f"{tool.name}{tool.description}{tool.schema}" for tool in declared.tools))
     control = attempt.state.control
     return Summarised(
+        source=source_of(attempt.state),
         manual=control.compaction == "requested",
         summary=Content(shown),
         details=Content(details_of(attempt.state, attempt.policy, text, shown=shown, fixed=fixed)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from chatfold.engine import Engine
 from chatfold.settings import Settings
 from chatfold.testing import Turn, turn
 from events.messages import Usage
+from events.paths import contents
 from events.vocabulary import AttemptStarted, CompactionCommitted, Event, RetryScheduled, TurnFailed
 from generation.agents import Agent
 from generation.errors import ClassifiedError, ErrorKind, MissingExtra
@@ -22,7 +24,7 @@ from generation.models import ModelConfig
 from generation.parts import LivePart, LiveResult, LiveSummary
 from generation.prompt_types import ModelRequest, PromptText
 from generation.providers.contract import Provider
-from generation.providers.script import Cut, Fail, Say, Script, Think
+from generation.providers.script import Cut, Fail, Say, Script, Think, Wait
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import tool
 from store import open_store
@@ -283,3 +285,36 @@ async def test_a_summary_without_text_or_end_is_none(name: str) -> None:
         assert result.output["error"] == message
         assert words in message
         assert len(await chat.of(CompactionCommitted)) == (status == "waiting")
+
+
+ERASED: dict[str, tuple[bool, slice, int]] = {
+    "all of it": (False, slice(None), 2),
+    "one message of it": (False, slice(1), 2),
+    "only a message behind it": (False, slice(2, None), 1),
+    "a queued message, and with it what was asked of it": (True, slice(2, None), 2),
+}
+"""Name -> whether its user asked for the summary, the messages that are erased, and how often a model is asked."""
+
+
+@pytest.mark.parametrize("name", ERASED)
+async def test_a_summary_of_what_was_erased_while_it_was_written_is_made_anew(name: str) -> None:
+    asked_for, which, asked = ERASED[name]
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    written = turn(Wait(go_on, begun.set), "What was read first.")
+    usual = turn("What is there now.", usage=Usage(input=1, output=1))
+    async with talk([OVER, written, *[usual] * 3]) as chat:
+        if asked_for:
+            await chat.engine.compact(CHAT, hint="Names matter.")
+        await chat.engine.send_message(CHAT, "And?")
+        await begun.wait()
+        state = await chat.engine.state(CHAT)
+        messages = [item.id for item in state.messages] + [item.id for item in state.control.queue]
+        await chat.engine.erase(CHAT, messages[which])
+        go_on.set()
+        assert (await chat.engine.settled(CHAT)).control.status == "waiting"
+        assert sum(map(asks_for_summary, chat.own.requests)) == asked
+        (committed,) = await chat.of(CompactionCommitted)
+        text = "".join(content.text for _, content in contents(committed.added[0]))
+        assert ("What was read first." in text) == (asked == 1)
+        told = [event.cut for event in await chat.of(AttemptStarted) if event.cut is not None]
+        assert len(told) == asked - 1, "what was dropped has its cost told"

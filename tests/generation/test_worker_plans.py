@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from chatstate import commands as c
 from chatstate.classify import X, classify
 from chatstate.errors import TransitionNotAllowed
-from events.content import Content
+from events.content import Absent, Content
 from events.envelope import Recorded
 from events.ids import ChatId, CommandId, WorkerId, message_id
 from events.messages import Message
@@ -20,6 +22,7 @@ from generation.errors import ClassifiedError
 from generation.outcomes import Answered, ContextCollected, Failed, ResultsCame, Stopped, Summarised, ToolsEnded
 from generation.plans import Held, Hold, Outcome, Task, acquire, note, settle
 from generation.policy import policy_digest
+from generation.summary import source_of
 from store.append import CommandIdentity, PlanRun
 from store.heading import header_of
 from store.loading import LoadedChat
@@ -155,6 +158,20 @@ def test_the_third_takeover(x: X, then: str) -> None:
     assert not isinstance(event, TurnFailed) or event.error.kind == "worker_lost"
 
 
+def summarised(chat: Chat, *, erased: bool = False, error: ClassifiedError | None = None) -> Summarised:
+    """Return a summary; ``erased``: not as much of what it was made of was erased as is now."""
+    read = source_of(chat.state)
+    return Summarised(
+        source=msgspec.structs.replace(read, hint=Content(Absent.ERASED, 5)) if erased else read,
+        manual=False,
+        summary=Content("They met."),
+        details=Content("{}"),
+        context_tokens=9,
+        report=AttemptReport(step=b.STEP),
+        error=error,
+    )
+
+
 SETTLED: dict[str, tuple[Any, X, Any, list[str], X]] = {
     "an answer": (generating, X.R0, lambda _: answered(), ["step_committed", "turn_finished"], X.W),
     "an answer, with a queue": (
@@ -192,15 +209,23 @@ SETTLED: dict[str, tuple[Any, X, Any, list[str], X]] = {
     "a summary": (
         compacting,
         X.R0,
-        lambda _: Summarised(
-            manual=False,
-            summary=Content("They met."),
-            details=Content("{}"),
-            context_tokens=9,
-            report=AttemptReport(step=b.STEP),
-        ),
+        summarised,
         ["compaction_committed", "attempt_started"],
         X.R0,
+    ),
+    "a summary of what is erased by now": (
+        compacting,
+        X.R0,
+        partial(summarised, erased=True),
+        ["attempt_started"],
+        X.R0,
+    ),
+    "a summary of what is erased by now, and a hook that failed after it": (
+        compacting,
+        X.R0,
+        partial(summarised, erased=True, error=ClassifiedError(kind="generic", message="No.")),
+        ["turn_failed"],
+        X.E0,
     ),
     "an interrupted answer": (
         generating,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -95,9 +95,11 @@ class World:
             await self._heal()
             await self._settle()
             await self._probe()
+            # Workers write beside the turns too, after every chat has come to rest: the last event is there now.
+            await self._stop([process for process in self.processes if process.worker])
             for follower, task in zip(self._followers, following, strict=True):
                 await follower.catch_up(task)
-            await self._stop_all()
+            await self._stop(self.processes)
             await self._check()
 
     def _spawn(self, *, worker: bool) -> Process:
@@ -270,8 +272,8 @@ class World:
                 await asyncio.sleep(_LOOK)
         await self._settle()
 
-    async def _stop_all(self) -> None:
-        ending = [process.leave() for process in self.processes if process.running]
+    async def _stop(self, processes: Sequence[Process]) -> None:
+        ending = [process.leave() for process in processes if process.running]
         if not ending:
             return
         _, slow = await asyncio.wait(ending, timeout=STOPPING + GRACE)
