@@ -335,7 +335,7 @@ def _number(text: str | None, unit_us: int) -> int | None:
         value = float(text) if text else math.nan
     except ValueError:
         return None
-    return round(value * unit_us) if math.isfinite(value) and value >= 0 else None
+    return round(min(value * unit_us, MAX_WAIT_US)) if math.isfinite(value) and value >= 0 else None
 
 
 def _date_wait(text: str, now_us: int) -> int | None:

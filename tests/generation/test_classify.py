@@ -215,6 +215,8 @@ def test_statuses_in_texts(words: str, status: int | None) -> None:
         ({"retry-after": "Tue, 14 Nov 2023 22:13:10 GMT"}, 0),
         ({"retry-after": "Tue, 14 Nov 2023 22:13:50 -0000"}, 30_000_000),
         ({"retry-after": "999999999999999999"}, 366 * 86_400 * 1_000_000),
+        ({"retry-after": "1e303"}, 366 * 86_400 * 1_000_000),
+        ({"retry-after-ms": "1e306"}, 366 * 86_400 * 1_000_000),
     ],
 )
 def test_retry_after(headers: dict[str, str], wait: int | None) -> None:
