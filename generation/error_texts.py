@@ -15,6 +15,10 @@ from events.values import repair_text
 
 MAX_DETAIL: Final = 500
 """Characters of a detail; a longer one is cut and ends with an ellipsis."""
+MAX_MESSAGE: Final = 1_000
+"""Characters of a message: the most of a detail, which an explanation may be, with what is said around it."""
+MAX_READ: Final = 64 * 1024
+"""Characters of an error that are looked at."""
 
 _NAMES: Final = {
     "anthropic": "Anthropic",
@@ -110,16 +114,53 @@ _WRAPPED: Final = re.compile(r"[A-Z]{3,7} \"[^\"]*\":? (\d{3}[^{\[\n]*+)\s*+([{\
 """What clients of HTTP put around an answer: method, quoted address, status line, and then its body."""
 _BARE: Final = re.compile(r"error code: \d+(?: - .*)?", re.IGNORECASE)
 """What an SDK says of an answer that was looked into already."""
+_VALUE: Final = r"""(?:"[^"]*"?|'[^']*'?|(?:(?:basic|bearer|digest|negotiate|token)\s{1,4})?[^\s,}]+)"""
+"""What stands after the name of a secret: in quotes all of it, else a word, after the scheme of credentials if one is
+named. A quote that is not closed reaches to the end, so that no search begins in vain."""
+_IS: Final = r"""['"]?\s{0,8}(?:header\s{0,8}|provided\s{0,8})?[=:]\s{0,8}"""
 _SECRETS: Final = (
-    re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE),
-    re.compile(r"\b(?:sk|pk|rk|key|tok|ghp|gho|xox[a-z])[-_][^\s'\",.)]{4,}"),
-    re.compile(r"\bAIza[\w-]{10,}"),
-    re.compile(
-        r"\b(?:api[-_ ]?key|(?:access|auth|refresh)[-_ ]?token|secret|password|authorization|credential)s?\b"
-        r"['\"]?\s*(?:provided\s*)?[=:]\s*[^\s,}]+",
-        re.IGNORECASE,
+    (re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*"), "[redacted]"),
+    (re.compile(r"//[^\s/?#@]{1,256}@"), "//"),
+    (
+        re.compile(
+            rf"(?:authorization|cookie){_IS}{_VALUE}(?:(?<=;)\s{{1,4}}[^\s,}}]+|[,;]\s{{0,4}}[\w-]{{1,40}}=[^\s,;]+)*",
+            re.IGNORECASE,
+        ),
+        "[redacted]",
+    ),
+    (
+        re.compile(
+            r"(?:(?:api|access|private|signing|encryption|session|subscription)[-_ ]?key(?:[-_ ]?id)?"
+            r"|passwd|passphrase|pwd|jwt|(?:secret|password|credential)(?:[-_][\w-]{0,24}|key)?)s?"
+            rf"{_IS}{_VALUE}",
+            re.IGNORECASE,
+        ),
+        "[redacted]",
+    ),
+    (
+        re.compile(rf"token{_IS}(?!['\"]?\d{{1,40}}(?!\w))(?=['\"]?[\w.~+/=*-]{{4}}){_VALUE}", re.IGNORECASE),
+        "[redacted]",
+    ),
+    (re.compile(r"api[-_ ]?key\s{1,4}(?:'[^'\n]{1,200}'|\"[^\"\n]{1,200}\")", re.IGNORECASE), "[redacted]"),
+    (re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE), "[redacted]"),
+    (re.compile(r"\bbasic\s{1,4}(?=[a-z0-9+/_-]{0,200}[0-9=])[a-z0-9+/=_-]{8,}", re.IGNORECASE), "[redacted]"),
+    (
+        re.compile(r"\b(?:sk|pk|rk|key|tok|gh[oprsu]|github_pat|glpat|hf|xox[a-z])[-_][^\s'\",.)]{4,}"),
+        "[redacted]",
+    ),
+    (re.compile(r"\bAIza[\w-]{10,}"), "[redacted]"),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"), "[redacted]"),
+    (re.compile(r"(?<![\w-])eyJ[\w-]{10,}(?:\.[\w-]*)*"), "[redacted]"),
+    (
+        re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}:[^\s/@:]{1,128}@(?=[a-z\[]|\d{1,3}\.)", re.IGNORECASE),
+        "[redacted]@",
     ),
 )
+"""What looks like a secret, and what takes its place: by its name or its form, and user and password of an address.
+
+A name counts within a longer one (``client_secret``), whose beginning stays. Each search is bounded, or takes what it
+has looked at: a text is gone through once, whatever it is.
+"""
 
 
 def display_name(provider: str) -> str:
@@ -187,9 +228,25 @@ def connection_detail(host: str, cause: str, *, connected: bool) -> str:
     return cut(f"the connection to {where} broke: {said}" if connected else f"cannot reach {where}: {said}")
 
 
+def fit_message(text: str) -> str:
+    """Return a message as it may be stored and shown: storable, without secrets, and cut to its length.
+
+    It stays otherwise as it was worded, with its lines and addresses.
+    """
+    return cut(without_secrets(repair_text(text[:MAX_READ])[0]), MAX_MESSAGE)
+
+
+def fit_detail(text: str) -> str:
+    """Return a detail as it may be stored and shown: redacted, and cut to its length."""
+    return cut(redact(text))
+
+
 def redact(text: str) -> str:
-    """Return ``text`` on one line, storable, without addresses, ids, and what looks like a secret."""
-    text = without_secrets(repair_text(text)[0])
+    """Return ``text`` on one line, storable, without addresses, ids, and what looks like a secret.
+
+    No more of it than ``MAX_READ`` characters is looked at.
+    """
+    text = without_secrets(repair_text(text[:MAX_READ])[0])
     for ids in _IDS:
         text = ids.sub(r"\1[id]", text)
     return " ".join(_without_addresses(text).split())
@@ -197,8 +254,8 @@ def redact(text: str) -> str:
 
 def without_secrets(text: str) -> str:
     """Return ``text`` without what looks like a secret by its form."""
-    for secret in _SECRETS:
-        text = secret.sub("[redacted]", text)
+    for secret, instead in _SECRETS:
+        text = secret.sub(instead, text)
     return text
 
 
@@ -214,9 +271,9 @@ def _without_addresses(text: str) -> str:
     return "".join(kept) + text[done:]
 
 
-def cut(text: str) -> str:
-    """Cut ``text`` to the length of a detail."""
-    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1].rstrip() + "…"
+def cut(text: str, most: int = MAX_DETAIL) -> str:
+    """Cut ``text`` to ``most`` characters, by default the length of a detail."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def detail_of(body: Json, text: str, *, auth: bool) -> str | None:

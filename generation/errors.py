@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from generation.error_texts import fit_detail, fit_message
 
 
 class GenerationError(Exception):
@@ -78,6 +81,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
 
     ``retry_after_us`` is what the provider asked to wait, in microseconds. ``chain_broken``: it no longer has what the
     request builds on. ``too_large``: it said by a code of its own that the prompt is over the model's context.
+
+    Whoever made it, its texts are fit to be stored and streamed: lone surrogates repaired, secrets gone, each cut to
+    its length.
     """
 
     kind: ErrorKind
@@ -89,6 +95,15 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     retry_after_us: int | None = None
     chain_broken: bool = False
     too_large: bool = False
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "message", fit_message(self.message))
+        if self.detail is not None:
+            force_setattr(self, "detail", fit_detail(self.detail))
+
+
+INTERNAL: Final = ClassifiedError(kind="generic", message="The call failed by an internal error.")
+"""What observers are told of a call that ended by what no provider raised."""
 
 
 class ProviderError(GenerationError):

@@ -52,7 +52,10 @@ _EFFECTS: Final[dict[str, Callable[[Attempt], Awaitable[Outcome]]]] = {
     "compact": compact,
     "context": collect_context,
 }
-_NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable)
+_NOT_STORABLE: Final = (ContentTooLarge, EventsError, Unstorable, ValueError, TypeError, OverflowError)
+"""What an append raises for what was to be recorded. The last three are of an encoder or a driver that was given what
+no check had seen (half a surrogate pair, an integer beyond 64 bits): the turn must not be made again and again for it.
+"""
 _UNWINDING: Final = 1.0
 """Seconds beyond the grace that an effect gets to end after it was cancelled; then it is left behind."""
 

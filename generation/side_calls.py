@@ -18,7 +18,7 @@ from events.messages import Step
 from events.parts import TextPart
 from events.records import ModelPolicy
 from generation.assemble import Assembler
-from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
+from generation.errors import INTERNAL, ClassifiedError, InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.models import ModelConfig
 from generation.observing import CallBegun, CallEnded, Effect
 from generation.outcome import require_consent
@@ -130,7 +130,7 @@ class _Told:
             self._assembler, self._heard = assembler, False
             self._begun = CallBegun(self._effect, model, request, self._runtime.now())
             self._runtime.observer.call_begun(self._begun)
-        error: ClassifiedError | None = ClassifiedError(kind="generic", message="The call failed by an internal error.")
+        error: ClassifiedError | None = INTERNAL
         cause: str | None = None
         try:
             yield

@@ -15,7 +15,15 @@ from generation.actions.attempt import Attempt
 from generation.actions.silence import SilenceGuard
 from generation.assemble import Assembler
 from generation.cancellation import Cause
-from generation.errors import ClassifiedError, InvalidBaseUrl, MissingExtra, OptionRefused, ProviderError, UnknownModel
+from generation.errors import (
+    INTERNAL,
+    ClassifiedError,
+    InvalidBaseUrl,
+    MissingExtra,
+    OptionRefused,
+    ProviderError,
+    UnknownModel,
+)
 from generation.flushing import PartialSource
 from generation.live import live_parts
 from generation.observing import CallBegun, CallEnded
@@ -90,7 +98,7 @@ class ModelCall:
         """
         self.attempt.scope.left_with = self._left
         outcome: Outcome | None
-        error: ClassifiedError | None = ClassifiedError(kind="generic", message="The call failed by an internal error.")
+        error: ClassifiedError | None = INTERNAL
         try:
             await self._run()
             outcome = self.comes_to.answered(self)

@@ -12,19 +12,22 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, Final
 
 from events.content import Json
 from generation.classify import RETRYABLE_RESETS, ErrorFacts, Transport, classify
-from generation.error_texts import cut, message_for, redact
+from generation.error_texts import MAX_READ, cut, message_for, redact
 from generation.errors import ClassifiedError, OptionRefused, ProviderError
 from generation.providers.base_url import host_of
 from store.clock import wall_clock
 
-MAX_BODY = 64 * 1024
-"""Characters of an error's body that are read."""
+_DEPTH: Final = 20
+"""Levels of an error's body that are read."""
+_TELLING: Final = ("error", "errors", "message", "detail", "type", "code")
+"""Fields of an error's body that are read first: what an answer repeats beside them may be as large as a request."""
 
 
 def stream_closed(provider: str) -> ProviderError:
@@ -59,7 +62,7 @@ def option_refused(provider: str, error: OptionRefused) -> ProviderError:
 
 def reported(provider: str, *, code: str | None, message: str | None, now_us: int) -> ProviderError:
     """Return the error that a service reported within its stream, by its code and message."""
-    body: Json = {"message": message} if message else None
+    body: Json = {"message": message[:MAX_READ]} if message else None
     return ProviderError(classify(ErrorFacts(provider=provider, code=code, body=body), now_us))
 
 
@@ -78,7 +81,7 @@ def facts_of(exc: BaseException, provider: str) -> ErrorFacts:
         cause=_cause(exc, connecting=unreached) if failed else "",
         connected=not unreached,
         provider=provider,
-        text=_misuse(exc) if transport == "misused" else "" if transport != "none" else str(exc)[:MAX_BODY],
+        text=_misuse(exc) if transport == "misused" else "" if transport != "none" else str(exc)[:MAX_READ],
         status=status if isinstance(status, int) else None,
         headers={str(name).lower(): str(value) for name, value in headers.items()},
         body=body,
@@ -149,14 +152,47 @@ def _word(value: Json) -> str | None:
 
 
 def _body(body: Any) -> Json:
-    """Return the body as plain JSON, or as text where it is none."""
-    if isinstance(body, str):
-        return body[:MAX_BODY]
-    try:
-        plain: Json = json.loads(json.dumps(body))
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return plain
+    """Return the body as plain JSON, or as text where it is none: no more of it than is read."""
+    return _Reader().read(body)
+
+
+class _Reader:
+    """Copies of an error's body what is read: each character counts, and so does each value."""
+
+    def __init__(self) -> None:
+        self._left = MAX_READ
+
+    def read(self, value: Any, depth: int = 0) -> Json:
+        """Return what is left to read of ``value``; None for what is no JSON, or too deep."""
+        self._left -= 1
+        if isinstance(value, str):
+            text = value[: max(self._left, 0)]
+            self._left -= len(text)
+            return text
+        if isinstance(value, dict):
+            return self._members(value, depth + 1) if depth < _DEPTH else None
+        if isinstance(value, list | tuple):
+            return self._items(value, depth + 1) if depth < _DEPTH else None
+        fits = value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
+        return value if fits else None
+
+    def _members(self, value: dict[Any, Any], depth: int) -> Json:
+        read = dict[str, Json]()
+        for key in chain((key for key in _TELLING if key in value), value):
+            if self._left <= 0:
+                break
+            if isinstance(key, str) and key not in read:
+                self._left -= len(key)
+                read[key] = self.read(value[key], depth)
+        return read
+
+    def _items(self, value: Sequence[Any], depth: int) -> Json:
+        read = list[Json]()
+        for item in value:
+            if self._left <= 0:
+                break
+            read.append(self.read(item, depth))
+        return read
 
 
 def _transport(exc: BaseException) -> Transport:

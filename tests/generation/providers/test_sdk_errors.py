@@ -8,8 +8,9 @@ import json
 import httpx2
 import pytest
 
+from events.content import Json
 from generation.errors import ClassifiedError, ProviderError
-from generation.providers.sdk_errors import classified, facts_of
+from generation.providers.sdk_errors import classified, facts_of, reported
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +86,49 @@ async def test_a_cancellation_of_the_task_passes() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class Answered(Exception):
+    """What an SDK raises of an answer: its body as it was parsed."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__("Error code: 400")
+        self.status_code = 400
+        self.body = body
+
+
+SAID: Json = {"message": "Too long.", "code": "c"}
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ({"error": SAID, "n": [1, 1.5, True, None]}, {"error": SAID, "n": [1, 1.5, True, None]}),
+        ({"echo": "x" * 10_000_000, "error": SAID}, {"error": SAID}),
+        ({"echo": ["x"] * 1_000_000, "error": SAID}, {"error": SAID}),
+        ({"echo": dict.fromkeys(map(str, range(1_000_000)), 1), "error": SAID}, {"error": SAID}),
+        ({"error": {"message": "x" * 10_000_000}}, {}),
+        ({"code": 2**70, "type": object()}, {"code": None, "type": None}),
+    ],
+    ids=["small", "text", "list", "object", "message", "unknown"],
+)
+def test_no_more_of_a_body_is_read_than_64_kib(body: Json, read: dict[str, Json]) -> None:
+    found = facts_of(Answered(body), "openai").body
+    assert isinstance(found, dict)
+    assert found.items() >= read.items()
+    assert len(json.dumps(found)) < 6 * 64 * 1024
+
+
+def test_a_deep_body_is_read_to_a_depth() -> None:
+    body: Json = "x"
+    for _ in range(100_000):
+        body = [body]
+    found, depth = facts_of(Answered(body), "openai").body, 0
+    while isinstance(found, list):
+        found, depth = found[0], depth + 1
+    assert depth == 20
+
+
+def test_a_long_report_within_a_stream_is_cut_before_it_is_looked_through() -> None:
+    error = reported("openai", code="c", message="x" * 10_000_000 + " overloaded", now_us=0).error
+    assert (error.kind, len(error.detail or "")) == ("generic", 500)
