@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from typing import Final, Literal, TypeAlias, cast
 
 from events.content import Json
@@ -22,6 +22,9 @@ Price: TypeAlias = Decimal | str | int
 
 _PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.ASCII)
 _MICRO: Final = 1_000_000
+
+MAX_NAME: Final = 1_000
+"""Characters of a model's name."""
 
 LARGE_CONTEXT: Final = 500_000
 """Tokens from which a context counts as large."""
@@ -81,12 +84,11 @@ class ModelConfig:
     extra: Mapping[str, Json] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = f"model {self.provider}/{self.name}"
         provider, name = cast(object, self.provider), cast(object, self.name)
         if not isinstance(provider, str) or not _PROVIDER.fullmatch(provider):
-            raise AgentDeclarationError(what, f"{self.provider!r} is no name of a provider")
-        if not isinstance(name, str) or not name or name.strip() != name:
-            raise AgentDeclarationError(what, f"{self.name!r} is no name of a model")
+            raise AgentDeclarationError("a model", f"{self.provider!r} is no name of a provider")
+        _check_name(provider, name)
+        what = f"model {self.reference}"
         for limit in ("context_limit", "max_output"):
             if (value := getattr(self, limit)) is not None:
                 check_count(what, limit, value, 1)
@@ -206,8 +208,19 @@ def parse_model(reference: str) -> ModelConfig:
         raise UnknownModel(reference, error.why) from None
 
 
+def _check_name(provider: str, name: object) -> None:
+    if not isinstance(name, str) or not name or name.strip() != name or len(name) > MAX_NAME:
+        shown = f"a text of {len(name)} characters" if isinstance(name, str) and len(name) > MAX_NAME else repr(name)
+        why = f"{shown} is no name of a model: 1 to {MAX_NAME} characters without blanks at its ends"
+        raise AgentDeclarationError(f"a model of {provider}", why)
+    try:
+        check_value(name, "name")
+    except InvalidValue as error:
+        raise AgentDeclarationError(f"a model of {provider}", f"{name!r} is no name of a model: {error}") from None
+
+
 def check_count(what: str, name: str, value: object, least: int) -> None:
-    """Check that a setting of an agent or a model is a whole number of at least ``least``.
+    """Check that a setting of an agent or a model is a whole number of at least ``least``, of 64 bits at most.
 
     Raises:
         AgentDeclarationError: It is none; says whose it is and its name.
@@ -216,6 +229,8 @@ def check_count(what: str, name: str, value: object, least: int) -> None:
         raise AgentDeclarationError(what, f"{name} must be a whole number, not {type(value).__name__}")
     if value < least:
         raise AgentDeclarationError(what, f"{name} must be at least {least}, not {value}")
+    if value >= 2**63:
+        raise AgentDeclarationError(what, f"{name} must be less than 2**63")
 
 
 def _micros(category: str, price: object) -> int | None:
@@ -228,6 +243,8 @@ def _micros(category: str, price: object) -> int | None:
         exact = Decimal(price) * _MICRO
     except InvalidOperation:
         raise AgentDeclarationError(what, f"{price!r} is no number") from None
+    except Overflow:
+        raise AgentDeclarationError(what, f"{price} is out of range") from None
     if not exact.is_finite() or exact < 0 or exact >= 2**63:
         raise AgentDeclarationError(what, f"{price} is out of range")
     if exact != exact.to_integral_value():

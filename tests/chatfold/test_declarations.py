@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 import pytest
@@ -15,6 +16,7 @@ from chatfold import (
     InvalidValue,
     Limits,
     ModelConfig,
+    Prices,
     WebSearch,
     client_tool,
     result,
@@ -58,6 +60,12 @@ MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any
     (Limits, (), {"budget": Budget(tokens=-1)}, "budget.tokens must be at least 0, not -1"),
     (ModelConfig, (), {"provider": 5, "name": "x"}, "5 is no name of a provider"),
     (ModelConfig, (), {"provider": "p", "name": 5}, "5 is no name of a model"),
+    (ModelConfig, (), {"provider": "p", "name": "a\udcff"}, r"'a\\udcff' is no name of a model: .*lone surrogate"),
+    (ModelConfig, (), {"provider": "p", "name": "x" * 2_000_000}, "a text of 2000000 characters is no name of a model"),
+    (ModelConfig, (), {"provider": "p", "name": "x", "context_limit": 2**70}, "context_limit must be less than 2..63"),
+    (ModelConfig, (), {"provider": "p", "name": "x", "max_output": 2**63}, "max_output must be less than 2..63"),
+    (Limits, (), {"budget": Budget(turns=2**70)}, "budget.turns must be less than 2..63"),
+    (Prices, (), {"input": Decimal("1E+999999")}, "price of input: 1E.999999 is out of range"),
     (ModelConfig, (), {"provider": "p", "name": "x", "context_limit": "5"}, "context_limit must be a whole number"),
     (tool(timeout="5"), (plain,), {}, "timeout must be positive seconds, not '5'"),  # type: ignore[call-overload]
     (tool(timeout=-1), (plain,), {}, "tool 'plain': timeout must be positive seconds, not -1"),
