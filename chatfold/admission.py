@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from chatfold.checks import checked_chat
 from chatfold.commanding import Commanding
 from events.content import Content, Json
-from events.ids import ChatId, CommandId
+from events.ids import ChatId, CommandId, MessageId
 from events.messages import Message
 from events.parts import HookContextPart, TextPart
 from generation.errors import HookDenied, HookFailed
@@ -21,8 +21,16 @@ from generation.errors import HookDenied, HookFailed
 class Admission(Commanding):
     """Asks hooks about what users send. ``Engine`` is one; it is not used by itself."""
 
-    async def _admitted(self, chat: str, message: Message, command_id: str | None) -> Message:
+    async def _admitted(
+        self, chat: str, message: Message, command_id: str | None, *, replaces: MessageId | None = None
+    ) -> Message:
         """Return a user's message as it shall be appended.
+
+        Args:
+            chat: The chat.
+            message: The message.
+            command_id: The command's, where it has one.
+            replaces: The message in whose place it comes, whose author it keeps where it names none.
 
         Raises:
             HookDenied: A hook refused it.
@@ -36,7 +44,10 @@ class Admission(Commanding):
         )
         checked_chat(chat)
         place = command_id if command_id is not None else self.runtime.new_id()
-        facts: dict[str, Json] = {"text": text, "author": message.author}
+        author = message.author
+        if author is None and replaces is not None:
+            author = await self._author_of(chat, replaces)
+        facts: dict[str, Json] = {"text": text, "author": author}
         try:
             verdict = await hooks.ask("user_prompt_submit", chat, place, facts, input_as="text")
             if verdict.deny is not None:
@@ -51,6 +62,17 @@ class Admission(Commanding):
         if verdict.context is not None:
             parts = (*parts, HookContextPart(event="user_prompt_submit", text=Content(verdict.context)))
         return message if parts is message.parts else replace(message, parts=parts)
+
+    async def _author_of(self, chat: str, message: MessageId) -> str | None:
+        """Return the author of a message of history or of the queue; None where it has none, or is not there."""
+        loaded = await self.runtime.journal.load(ChatId(chat), transcript=True)
+        if loaded is None:
+            return None
+        transcript = loaded.state.need_transcript("ask hooks")
+        if message in transcript.queued:
+            return transcript.queued[message].message.author
+        position = transcript.messages.find(message)
+        return None if position is None else transcript.messages[position].message.author
 
     async def _is_done(self, chat: str, command_id: str | None) -> bool:
         """Whether a command was done before: what hooks say when it is repeated does not undo it."""

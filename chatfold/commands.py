@@ -183,7 +183,8 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         """
         command = c.EditMessage(target=checked_message_id(message_id), message=message_of(message))
         given = (command.trigger, command)
-        said = await self._admitted(chat, command.message, checked_command_id(command_id))
+        named = checked_command_id(command_id)
+        said = await self._admitted(chat, command.message, named, replaces=command.target)
         asked = replace(command, message=said)
         return await self._commands(chat, lambda _: (asked,), command_id, given, transcript=True)
 
@@ -277,7 +278,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         body = queued(message, self._check_model(model), effort)
         command = c.EditQueued(target=checked_message_id(message_id), message=body)
         given = (command.trigger, command)
-        said = await self._admitted(chat, body.message, checked_command_id(command_id))
+        said = await self._admitted(chat, body.message, checked_command_id(command_id), replaces=command.target)
         asked = replace(command, message=replace(body, message=said))
         return await self._commands(chat, lambda _: (asked,), command_id, given, transcript=True)
 

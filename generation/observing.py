@@ -19,6 +19,7 @@ from events.messages import Step
 from events.parts import Part
 from events.records import AttemptKind, ModelPolicy, Policy, SideCallKind
 from generation.errors import ClassifiedError
+from generation.foreign import contained
 from generation.prompt_types import ModelRequest
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall
@@ -171,7 +172,8 @@ class Observers(Observer):
     def _tell(self, name: str, *args: Any, **kwargs: Any) -> None:
         for member in self._members:
             try:
-                getattr(member, name)(*args, **kwargs)
+                with contained():
+                    getattr(member, name)(*args, **kwargs)
             except Exception:  # noqa: BLE001 - who observes a chat must not be able to fail it
                 key = (id(member), name)
                 if key not in self._failed:
@@ -233,7 +235,7 @@ class Observers(Observer):
     async def close(self) -> None:
         """See :class:`Observer`."""
         for member in self._members:
-            closing = asyncio.ensure_future(member.close())
+            closing = asyncio.ensure_future(_close(member))
             # Not a timeout of asyncio's: whoever closes the engine may be cancelled already.
             await asyncio.wait({closing}, timeout=CLOSING)
             error = None if not closing.done() or closing.cancelled() else closing.exception()
@@ -242,6 +244,11 @@ class Observers(Observer):
             elif error is None:
                 continue
             _log.warning("observer_failed", observer=type(member).__name__, method="close", exc_info=error)
+
+
+async def _close(member: Observer) -> None:
+    with contained():
+        await member.close()
 
 
 def observer_of(members: Iterable[Observer]) -> Observer:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError, ProviderError
+from generation.foreign import contained
 from generation.providers.sdk_errors import classified
 from generation.retry import SECOND_US, effective_delay_us
 
@@ -59,7 +60,8 @@ async def retry_call(
         see_cancellation()
         try:
             async with classified(provider):
-                return await call()
+                with contained():
+                    return await call()
         except ProviderError as raised:
             failure = raised
         see_cancellation()

@@ -29,6 +29,7 @@ from generation.actions.tools import not_begun, run_tools
 from generation.cancellation import CancelScope, Cause, WorkCancelled
 from generation.errors import ClassifiedError
 from generation.flushing import with_leftovers
+from generation.foreign import original
 from generation.observing import Effect
 from generation.outcomes import Failed, ResultsCame, Stopped, ToolsEnded
 from generation.parts import EpisodeKey
@@ -436,7 +437,7 @@ def _fault(error: Exception) -> Failed:
         error=ClassifiedError(
             kind="generic",
             message="The turn failed by an internal error.",
-            detail=type(error).__name__,
+            detail=type(original(error)).__name__,
             retryable=False,
         ),
         max_attempts=1,

@@ -20,6 +20,7 @@ from generation.digest import digest_of
 from generation.digests import OptionsDigests, tools_digest
 from generation.errors import UnknownModel
 from generation.flushing import Flusher, Leftovers, no_leftovers_read
+from generation.foreign import contained
 from generation.hooks.dispatch import NO_HOOKS, Hooks
 from generation.observing import NOBODY, Observer
 from generation.parts import PartBuffer
@@ -174,7 +175,7 @@ class Runtime:
         active = None if chosen is None else tuple(tool.name for tool in agent.offered(chosen))
         key = (control.agent, control.model, control.effort, active, min(level, READER_LEVEL))
         held = self._policies.get(key)
-        revision = agent.context.revision if agent.context is not None else None
+        revision = _revision(agent)
         if held is None or held.policy.context_revision != revision:
             _make_room(self._policies)
             held = self._policies[key] = _held(agent, control, level, self.settings.model_retry_unit)
@@ -227,6 +228,13 @@ class Runtime:
         if actor is None or actor.id != self.worker:
             actor = self._actor = Actor(kind="worker", id=self.worker)
         return actor
+
+
+def _revision(agent: Agent) -> str | None:
+    if agent.context is None:
+        return None
+    with contained():
+        return agent.context.revision
 
 
 def _make_room(known: dict[Any, Any]) -> None:

@@ -13,6 +13,7 @@ from events.control import Control
 from events.ids import ChatId
 from events.records import ContextMarking
 from generation.context import WatchedSource
+from generation.foreign import contained
 from generation.plans import may_write_beside
 from generation.runtime import Runtime
 from store.append import CommandIdentity, PlanRun
@@ -60,7 +61,8 @@ async def look_whether_stale(runtime: Runtime, chat: ChatId, control: Control, i
     if source is None:
         return control
     async with asyncio.timeout(runtime.settings.context_timeout):
-        revision = await source.revision_for(chat)
+        with contained():
+            revision = await source.revision_for(chat)
     if mark_for(control, source.name, revision) is None:
         return control
 

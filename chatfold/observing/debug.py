@@ -22,6 +22,7 @@ from events.content import Json
 from events.ids import ChatId
 from events.parts import Part
 from events.vocabulary import ContentErased, MessageEdited
+from generation.foreign import contained, words_of
 from generation.observing import CallBegun, CallEnded, Observer
 from generation.prompt_types import ModelRequest
 from generation.providers.exchanges import MOST_BYTES, Exchange, catching
@@ -169,9 +170,10 @@ class DebugRecords(Observer):
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             try:
-                job()
+                with contained():
+                    job()
             except Exception as error:  # noqa: BLE001 - whatever the sink raises is no matter of the chat's
-                self._tell("debug_record_failed", sink=type(self._sink).__name__, error=repr(error))
+                self._tell("debug_record_failed", sink=type(self._sink).__name__, error=words_of(error))
 
     def _tell(self, what: str, **facts: object) -> None:
         """Log once what went wrong: a sink that fails does so for each record."""

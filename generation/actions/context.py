@@ -8,6 +8,7 @@ from events.messages import ContextMark, Message
 from generation.actions.attempt import Attempt
 from generation.context import recorded_revision
 from generation.errors import ClassifiedError, ErrorKind
+from generation.foreign import contained
 from generation.outcomes import ContextCollected, Failed
 from generation.plans import Outcome
 from store.log import get_logger
@@ -35,7 +36,8 @@ async def collect_context(attempt: Attempt) -> Outcome:
     scope.left_with = lambda: too_late() if scope.cause is None else None
     guard = attempt.guard(limit)
     try:
-        context = await source.collect(attempt.chat)
+        with contained():
+            context = await source.collect(attempt.chat)
     except (Exception, asyncio.CancelledError) as error:  # an application's part may raise anything
         if attempt.timed_out(guard):
             return too_late()

@@ -25,6 +25,7 @@ from generation.errors import (
     UnknownModel,
 )
 from generation.flushing import PartialSource
+from generation.foreign import contained
 from generation.live import live_parts
 from generation.observing import CallBegun, CallEnded
 from generation.outcome import require_consent, require_output, too_silent
@@ -168,17 +169,18 @@ class ModelCall:
         if runtime.observed:
             self.observed = CallBegun(self.attempt.effect, self.model, self.request, runtime.now())
             runtime.observer.call_begun(self.observed)
-        provider = self._provider()
-        reach("provider.calling")
-        stream = provider.stream(self.request)
-        guard = self.attempt.guard(self.attempt.runtime.settings.first_part_timeout)
+        guard = self.attempt.guard(runtime.settings.first_part_timeout)
         try:
-            try:
-                async for part in stream:
-                    self._take(part, guard)
-            finally:
-                if isinstance(stream, AsyncGenerator):
-                    await stream.aclose()
+            with contained():
+                provider = self._provider()
+                reach("provider.calling")
+                stream = provider.stream(self.request)
+                try:
+                    async for part in stream:
+                        self._take(part, guard)
+                finally:
+                    if isinstance(stream, AsyncGenerator):
+                        await stream.aclose()
         except asyncio.CancelledError:
             if self.attempt.timed_out(guard):
                 raise self._silent() from None

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from events.content import Json, size_of
 from generation.errors import AgentDeclarationError, HookFailed
+from generation.foreign import contained, words_of
 from generation.hooks.contract import (
     ADMISSION,
     HOOK_EVENTS,
@@ -231,16 +232,17 @@ class Hooks:
         except asyncio.CancelledError:
             raise HookFailed(hook.name, call.event, "it ended itself by a cancellation") from None
         except Exception as error:  # an application's part may raise anything
-            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise HookFailed(hook.name, call.event, said) from error
+            raise HookFailed(hook.name, call.event, words_of(error)) from error
         return check_answer(hook.name, call.event, answer)
 
     async def _ask(self, hook: Hook, call: HookCall) -> object:
         if call.event not in ADMISSION:
             async with self._slots:
-                return await hook.ask(call)
+                with contained():
+                    return await hook.ask(call)
         async with self._admission, self._slots:
-            return await hook.ask(call)
+            with contained():
+                return await hook.ask(call)
 
 
 NO_HOOKS: Final = Hooks()

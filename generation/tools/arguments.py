@@ -11,6 +11,7 @@ from events.content import Json, same_json
 from events.errors import InvalidValue
 from events.paths import child, item
 from events.values import parse_json_strict
+from generation.foreign import contained, words_of
 from generation.tools.contract import Tool
 from generation.tools.registry import CallRefused
 
@@ -67,11 +68,12 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
         return value
     try:
         # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
-        return tool.arguments.validate_json(_filled(text))
+        with contained():
+            return tool.arguments.validate_json(_filled(text))
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
     except Exception as error:
-        raise CallRefused(f"{_REFUSED}{type(error).__name__}: {error}") from error
+        raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
 
 
 def arguments_problem(tool: Tool, text: str) -> str | None:

@@ -17,6 +17,7 @@ from anyio import CapacityLimiter, to_thread
 from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
+from generation.foreign import contained, original
 from generation.tools.contract import CallCancelled
 from generation.tools.reconcile import Outcome
 
@@ -206,17 +207,18 @@ class Invocation:
     async def _finish(self, function: Callable[..., object], arguments: Mapping[str, Any]) -> Outcome:
         """Await what an async function gives, and read it."""
         try:
-            awaitable = function(**arguments)
-            if not inspect.isawaitable(awaitable):
-                return self._reading.value(awaitable)
-            if self._ending.asked():
-                _close(awaitable)
-                raise CallCancelled("the call was cancelled")
-            return self._reading.value(await awaitable)
-        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
+            with contained():
+                awaitable = function(**arguments)
+                if not inspect.isawaitable(awaitable):
+                    return self._reading.value(awaitable)
+                if self._ending.asked():
+                    _close(awaitable)
+                    raise CallCancelled("the call was cancelled")
+                return self._reading.value(await awaitable)
+        except (CallCancelled, asyncio.CancelledError):
             raise
-        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
-            return self._failed(error)
+        except Exception as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
+            return self._failed(original(error))
 
     def _call_in_thread(self) -> Outcome | Awaitable[object]:
         """Call a sync function, in its thread."""
@@ -227,16 +229,17 @@ class Invocation:
             raise CallCancelled("the call was cancelled before it began")
         self._loop.call_soon_threadsafe(self._begin)
         try:
-            value = self._function(**self._arguments)
-            if not inspect.isawaitable(value):
-                return self._reading.value(value)
-            if self._too_late:
-                _close(value)
-            return value
-        except (CallCancelled, asyncio.CancelledError, GeneratorExit):
+            with contained():
+                value = self._function(**self._arguments)
+                if not inspect.isawaitable(value):
+                    return self._reading.value(value)
+                if self._too_late:
+                    _close(value)
+                return value
+        except (CallCancelled, asyncio.CancelledError):
             raise
-        except BaseException as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
-            return self._failed(error)
+        except Exception as error:  # noqa: BLE001 - a tool's fault, also an exit, is the tool's result
+            return self._failed(original(error))
         finally:
             if self._too_late:
                 self._log().warning("tool_result_dropped")

@@ -19,6 +19,7 @@ from events.parts import FilePart, ToolResultPart
 from events.reasons import Reason
 from events.values import encode_json, repair_value
 from generation.errors import ClassifiedError
+from generation.foreign import text_of, words_of
 from generation.repair import whole_text
 from generation.tools.contract import ToolOutput
 from generation.tools.files import ToolFile, files_of
@@ -116,7 +117,7 @@ def answer_of(value: Any, budget: int) -> Answer:
     try:
         output, repaired = repair_value(_plain(value))
     except (ValueError, TypeError, RecursionError, InvalidValue) as error:
-        why = f"The tool ran, but what it gave has no JSON form: {type(value).__name__}: {_text_of(error)}"
+        why = f"The tool ran, but what it gave has no JSON form: {type(value).__name__}: {text_of(error)}"
         return error_answer(why, budget)
     output = fit(output, budget)
     if not media and not attachments:
@@ -169,15 +170,7 @@ def error_answer(text: str, budget: int) -> Answer:
 
 def exception_answer(error: BaseException, budget: int) -> Answer:
     """Return what the model is told of an exception: its type and text, no traceback."""
-    text = _text_of(error)
-    return error_answer(f"{type(error).__name__}: {text}" if text else type(error).__name__, budget)
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:  # noqa: BLE001 - an exception whose text fails must not cost the result
-        return f"(its text cannot be read: {type(broken).__name__})"
+    return error_answer(words_of(error), budget)
 
 
 def _fallback(value: Any) -> Any:
