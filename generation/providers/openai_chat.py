@@ -29,6 +29,7 @@ from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import CHAT as NAME
 from generation.providers.openai_wire import chat_body
 from generation.providers.sdk_errors import classified, missing_key, stream_closed
+from generation.providers.usage import openai_usage
 from store.clock import wall_clock
 
 _REASONS: Final[dict[str, FinishReason]] = {
@@ -140,7 +141,7 @@ class _Reader:
         self._response_id = chunk.id or self._response_id
         self._answered_by = chunk.model or self._answered_by
         if chunk.usage is not None:
-            self._usage = _usage(chunk.usage)
+            self._usage = openai_usage(chunk.usage, "prompt", "completion") or self._usage
         parts: list[StreamPart] = []
         for choice in chunk.choices or []:
             if choice.finish_reason:
@@ -231,17 +232,3 @@ class _Reader:
                 explanation="".join(self._refusal) or None,
             ),
         ]
-
-
-def _usage(raw: Any) -> Usage:
-    """Read usage; the protocol counts what came from and went into the cache among its input."""
-    given, made = getattr(raw, "prompt_tokens_details", None), getattr(raw, "completion_tokens_details", None)
-    read = getattr(given, "cached_tokens", None) or 0
-    written = getattr(given, "cache_write_tokens", None) or 0
-    return Usage(
-        input=max(0, (raw.prompt_tokens or 0) - read - written),
-        output=raw.completion_tokens or 0,
-        cache_read=read,
-        cache_write=written,
-        reasoning=getattr(made, "reasoning_tokens", None) or 0,
-    )

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from events.content import Json
-from events.messages import FinishReason, Usage
+from events.messages import FinishReason
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
     CallDelta,
@@ -33,6 +33,7 @@ from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import RESPONSES as NAME
 from generation.providers.openai_wire import responses_body
 from generation.providers.sdk_errors import classified, missing_key, reported, stream_closed
+from generation.providers.usage import openai_usage
 from store.clock import wall_clock
 
 _INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -252,23 +253,9 @@ class _Reader:
             reason = "refusal"
         return Finish(
             reason=reason,
-            usage=None if response.usage is None else _usage(response.usage),
+            usage=openai_usage(response.usage, "input", "output"),
             response_id=response.id,
             model=response.model,
             metadata={"status": response.status, "incomplete": incomplete} if incomplete else None,
             explanation="".join(self._refusal) or None,
         )
-
-
-def _usage(raw: Any) -> Usage:
-    """Read usage; the service counts what came from and went into the cache among its input."""
-    given, made = getattr(raw, "input_tokens_details", None), getattr(raw, "output_tokens_details", None)
-    read = getattr(given, "cached_tokens", None) or 0
-    written = getattr(given, "cache_write_tokens", None) or 0
-    return Usage(
-        input=max(0, (raw.input_tokens or 0) - read - written),
-        output=raw.output_tokens or 0,
-        cache_read=read,
-        cache_write=written,
-        reasoning=getattr(made, "reasoning_tokens", None) or 0,
-    )
