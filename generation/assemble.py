@@ -214,6 +214,13 @@ class Assembler:
         )
 
     @property
+    def awaits_call(self) -> bool:
+        """Whether the answer ended for its calls, and one of them had arrived but half."""
+        if self.finish is None or self.finish.reason != "tool_calls":
+            return False
+        return any(type(block) is CallBlock and not block.whole for block in self._blocks.values())
+
+    @property
     def _unmetered(self) -> bool:
         """Whether there is an answer, or some of one, and not a word of what it took.
 

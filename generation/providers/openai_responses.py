@@ -103,6 +103,7 @@ class _Reader:
         self._numbers: dict[tuple[int, int], int] = {}
         self._seen: set[int] = set()
         self._refusal: list[str] = []
+        self._refused = False
         self._called = False
         self._cited: set[str] = set()
         self._found: dict[str, None] = {}
@@ -123,6 +124,7 @@ class _Reader:
             case "response.output_text.annotation.added":
                 return list(self._source(event.annotation))
             case "response.refusal.delta":
+                self._refused = True
                 self._refusal.append(event.delta)
                 return []
             case "response.reasoning_summary_part.added" if event.summary_index > 0:
@@ -160,6 +162,7 @@ class _Reader:
         item = event.item
         if item.type != "function_call":
             return []
+        self._called = True
         return [CallDelta(block=self._number(event.output_index), text="", name=item.name, id=item.call_id)]
 
     def _source(self, annotation: Any) -> list[StreamPart]:
@@ -221,6 +224,8 @@ class _Reader:
         metadata = self._tag({"phase": phase}) if phase is not None else None
         parts: list[StreamPart] = []
         for index, content in enumerate(item.content or []):
+            if content.type == "refusal" and not self._refused:
+                self._refusal.append(content.refusal or "")
             if content.type != "output_text":
                 continue
             number = self._number(output, index)

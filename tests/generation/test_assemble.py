@@ -9,7 +9,7 @@ import pytest
 
 from events.content import Content
 from events.ids import MessageId, call_key
-from events.messages import Step, Usage
+from events.messages import FinishReason, Step, Usage
 from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
 from generation.assemble import Assembler
@@ -323,3 +323,9 @@ class TestStep:
         assert assembler.step("p", "m") == Step(
             provider="p", model="m", usage=Usage(input=3), response_id="early", finish_reason="unknown"
         )
+
+    @pytest.mark.parametrize(("reason", "awaits"), [("tool_calls", True), ("length", False)])
+    def test_a_call_that_arrived_but_half(self, reason: FinishReason, awaits: bool) -> None:
+        half = fold(CallDelta(block=0, text="{", name="t", id="c"), Finish(reason=reason, usage=USAGE))
+        whole = fold(call_end(), Finish(reason=reason, usage=USAGE))
+        assert (half.awaits_call, whole.awaits_call) == (awaits, False)
