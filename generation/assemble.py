@@ -32,7 +32,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.repair import MAX_TOKENS, parse_object, repaired_value, short_text, storable_usage, whole_text
+from generation.repair import parse_object, repaired_value, short_text, storable_usage, token_count, whole_text
 
 B = TypeVar("B", bound=Block)
 
@@ -213,6 +213,23 @@ class Assembler:
             repaired=block.replaced + repaired + more,
         )
 
+    @property
+    def awaits_call(self) -> bool:
+        """Whether the answer ended for its calls, and one of them had arrived but half."""
+        if self.finish is None or self.finish.reason != "tool_calls":
+            return False
+        return any(type(block) is CallBlock and not block.whole for block in self._blocks.values())
+
+    @property
+    def _unmetered(self) -> bool:
+        """Whether there is an answer, or some of one, and not a word of what it took.
+
+        What was refused before any answer began took nothing, and has no usage that could be told.
+        """
+        if self.finish is not None:
+            return self.finish.usage is None
+        return bool(self._blocks) and self.usage == _NO_USAGE
+
     def step(self, provider: str, model: str, *, started_at: int | None = None, ended_at: int | None = None) -> Step:
         """Return what is known of the model call so far; times are microseconds UTC.
 
@@ -233,13 +250,14 @@ class Assembler:
             started_at=started_at,
             first_part_at=self.first_part_at,
             ended_at=ended_at,
-            unmetered=finish is not None and finish.usage is None,
+            unmetered=self._unmetered,
             context_tokens=self._context_tokens,
         )
 
 
 def _tokens(told: int | None, known: int | None) -> int | None:
-    return known if told is None else min(max(told, 0), MAX_TOKENS)
+    count = token_count(told)
+    return known if count is None else count
 
 
 def _storable(finish: Finish) -> Finish:

@@ -7,6 +7,7 @@ stored as JSON text, and of counts of tokens. Where the repaired values go is th
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -72,12 +73,29 @@ MAX_TOKENS: Final = 2**40
 over a chat's calls stays within 64 bits."""
 
 
+def token_count(told: object) -> int | None:
+    """Return a count of tokens as its service told it, from 0 to ``MAX_TOKENS``; None where it told no number.
+
+    Some servers tell counts as floats or as texts. A fraction of a token counts as a whole one.
+    """
+    if isinstance(told, str):
+        try:
+            told = float(told)
+        except ValueError:
+            return None
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    if isinstance(told, float) and not math.isfinite(told):
+        return None
+    return min(max(math.ceil(told), 0), MAX_TOKENS)
+
+
 def storable_usage(usage: Usage) -> Usage:
-    """Return usage whose counts are neither negative nor over ``MAX_TOKENS``."""
+    """Return usage whose counts are whole numbers, and neither negative nor over ``MAX_TOKENS``."""
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
-    if min(counts) >= 0 and max(counts) <= MAX_TOKENS:
+    if all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts):
         return usage
-    return Usage(**{name: min(max(getattr(usage, name), 0), MAX_TOKENS) for name in usage.__struct_fields__})
+    return Usage(**{name: token_count(getattr(usage, name)) or 0 for name in usage.__struct_fields__})
 
 
 def parse_object(text: str) -> dict[str, Json] | None:

@@ -226,6 +226,8 @@ class ModelCall:
     def _require_answer(self) -> None:
         finish = self._finish()
         require_consent(finish, self.model.provider)
+        if self.assembler.awaits_call:
+            raise stream_closed(self.model.provider)
         require_output(self.assembler.parts(MessageId("0.0")), finish.reason, self.model.provider)
 
     def _show(self, buffer: PartBuffer, parts: tuple[LivePart, ...]) -> None:

@@ -35,6 +35,7 @@ from generation.providers.contract import (
 from generation.providers.metadata import tag
 from generation.providers.sdk_errors import classified, missing_key, stream_closed
 from generation.providers.transport import transport_timeout
+from generation.providers.usage import anthropic_usage
 from store.clock import wall_clock
 
 MOST_PAUSES: Final = 10
@@ -194,7 +195,7 @@ class _Reader:
 
     def _start(self, message: Any) -> UsageSoFar:
         self._response_id, self._answered_by = message.id, message.model
-        self._usage = _usage(message.usage, Usage())
+        self._usage = anthropic_usage(getattr(message, "usage", None), Usage())
         return UsageSoFar(
             usage=self._spent + self._usage, response_id=self._response_id, context_tokens=self._context_tokens
         )
@@ -339,7 +340,7 @@ class _Reader:
         return tag(NAME, self._model, data)
 
     def _stopped(self, event: Any) -> None:
-        self._usage = _usage(event.usage, self._usage)
+        self._usage = anthropic_usage(getattr(event, "usage", None), self._usage)
         stop = event.delta.stop_reason
         self._reason = _REASONS.get(stop or "", "unknown")
         self._stop = {"stop_reason": stop} if stop else None
@@ -348,31 +349,16 @@ class _Reader:
             self._explanation = getattr(details, "explanation", None)
 
     def _finish(self) -> Finish:
+        spent = self._spent + self._usage
         return Finish(
             reason=self._reason,
-            usage=self._spent + self._usage,
+            usage=spent if spent != Usage() else None,
             response_id=self._response_id,
             model=self._answered_by,
             metadata=self._stop,
             explanation=self._explanation,
             context_tokens=self._context_tokens,
         )
-
-
-def _usage(raw: Any, before: Usage) -> Usage:
-    """Read usage, whose counts are cumulative; what an event leaves out stays as it was."""
-
-    def count(value: int | None, known: int) -> int:
-        return known if value is None else value
-
-    details = getattr(raw, "output_tokens_details", None)
-    return Usage(
-        input=count(raw.input_tokens, before.input),
-        output=count(raw.output_tokens, before.output),
-        cache_read=count(raw.cache_read_input_tokens, before.cache_read),
-        cache_write=count(raw.cache_creation_input_tokens, before.cache_write),
-        reasoning=count(getattr(details, "thinking_tokens", None), before.reasoning),
-    )
 
 
 def _text(value: Json) -> str | None:

@@ -6,6 +6,7 @@ of their own. Owns reading the stream; what is sent is made in ``openai_wire``. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import CHAT as NAME
 from generation.providers.openai_wire import chat_body
 from generation.providers.sdk_errors import classified, missing_key, stream_closed
+from generation.providers.usage import openai_usage
+from generation.repair import parse_object
 from store.clock import wall_clock
 
 _REASONS: Final[dict[str, FinishReason]] = {
@@ -140,10 +143,10 @@ class _Reader:
         self._response_id = chunk.id or self._response_id
         self._answered_by = chunk.model or self._answered_by
         if chunk.usage is not None:
-            self._usage = _usage(chunk.usage)
+            self._usage = openai_usage(chunk.usage, "prompt", "completion") or self._usage
         parts: list[StreamPart] = []
         for choice in chunk.choices or []:
-            if choice.finish_reason:
+            if isinstance(choice.finish_reason, str):
                 self._reason = _REASONS.get(choice.finish_reason, "unknown")
             if choice.delta is not None:
                 parts.extend(self._delta(choice.delta))
@@ -157,9 +160,9 @@ class _Reader:
             parts.append(ReasoningDelta(block=self._current, text=thought))
         if delta.content:
             parts.extend(self._switch("text"))
-            parts.append(TextDelta(block=self._current, text=delta.content))
+            parts.append(TextDelta(block=self._current, text=_text(delta.content)))
         if delta.refusal:
-            self._refusal.append(delta.refusal)
+            self._refusal.append(_text(delta.refusal))
         for call in delta.tool_calls or []:
             parts.extend(self._close())
             parts.append(self._call(call))
@@ -189,25 +192,37 @@ class _Reader:
 
     def _call(self, raw: Any) -> CallDelta:
         function = raw.function
-        name, text = getattr(function, "name", None) or "", getattr(function, "arguments", None) or ""
-        call = self._find(raw.index, raw.id or "", name)
-        new_id, new_name = (raw.id or "") if not call.id else "", name if not call.name else ""
+        name, text = _text(getattr(function, "name", None)), _text(getattr(function, "arguments", None))
+        call_id = _text(raw.id)
+        call = self._find(raw.index if isinstance(raw.index, int) else None, call_id, name)
+        new_id, new_name = call_id if not call.id else "", name if not call.name else ""
         call.id, call.name = call.id or new_id, call.name or new_name
         call.arguments += text
         return CallDelta(block=call.number, text=text, name=new_name, id=new_id)
 
     def _find(self, index: int | None, call_id: str, name: str) -> _Call:
-        """Return the call that a delta belongs to; another id or a second name under one index begins another call."""
+        """Return the call that a delta belongs to.
+
+        Another id begins another call, and so does a name: without an index another one, and one after whole arguments,
+        where no id says that the call is the same. Servers repeat ids and names in each delta.
+        """
         call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        other = call is not None and ((call_id and call.id and call_id != call.id) or (index is None and name))
-        # Some servers number all calls 0, and leave out ids: then a name after whole arguments begins the next one.
-        restarted = call is not None and name and not call_id and call.arguments.endswith("}")
-        if call is None or other or restarted:
+        if call is None or self._is_other(call, index, call_id, name):
             call = _Call(self._number())
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
         return call
+
+    @staticmethod
+    def _is_other(call: _Call, index: int | None, call_id: str, name: str) -> bool:
+        if call_id and call_id != call.id:
+            return bool(call.id) or (index is None and bool(name))
+        if call_id or not name:
+            return False
+        if index is None and name != call.name:
+            return True
+        return call.arguments.endswith("}") and parse_object(call.arguments) is not None
 
     def finish(self) -> list[StreamPart]:
         """Return the parts that end the answer."""
@@ -226,22 +241,19 @@ class _Reader:
             Finish(
                 reason=reason,
                 usage=self._usage,
-                response_id=self._response_id,
-                model=self._answered_by,
+                response_id=_text(self._response_id) or None,
+                model=_text(self._answered_by) or None,
                 explanation="".join(self._refusal) or None,
             ),
         ]
 
 
-def _usage(raw: Any) -> Usage:
-    """Read usage; the protocol counts what came from and went into the cache among its input."""
-    given, made = getattr(raw, "prompt_tokens_details", None), getattr(raw, "completion_tokens_details", None)
-    read = getattr(given, "cached_tokens", None) or 0
-    written = getattr(given, "cache_write_tokens", None) or 0
-    return Usage(
-        input=max(0, (raw.prompt_tokens or 0) - read - written),
-        output=raw.completion_tokens or 0,
-        cache_read=read,
-        cache_write=written,
-        reasoning=getattr(made, "reasoning_tokens", None) or 0,
-    )
+def _text(told: Any) -> str:
+    """Return what stands where the protocol has a text: some servers send numbers, lists of texts, or objects there."""
+    if type(told) is str:
+        return told
+    if told is None:
+        return ""
+    if isinstance(told, list):
+        return "".join(_text(piece.get("text") if isinstance(piece, dict) else piece) for piece in told)
+    return json.dumps(told, ensure_ascii=False, default=str)

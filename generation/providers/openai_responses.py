@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from events.content import Json
-from events.messages import FinishReason, Usage
+from events.messages import FinishReason
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
     CallDelta,
@@ -33,6 +33,7 @@ from generation.providers.openai_client import make_client
 from generation.providers.openai_wire import RESPONSES as NAME
 from generation.providers.openai_wire import responses_body
 from generation.providers.sdk_errors import classified, missing_key, reported, stream_closed
+from generation.providers.usage import openai_usage
 from store.clock import wall_clock
 
 _INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -102,6 +103,7 @@ class _Reader:
         self._numbers: dict[tuple[int, int], int] = {}
         self._seen: set[int] = set()
         self._refusal: list[str] = []
+        self._refused = False
         self._called = False
         self._cited: set[str] = set()
         self._found: dict[str, None] = {}
@@ -122,6 +124,7 @@ class _Reader:
             case "response.output_text.annotation.added":
                 return list(self._source(event.annotation))
             case "response.refusal.delta":
+                self._refused = True
                 self._refusal.append(event.delta)
                 return []
             case "response.reasoning_summary_part.added" if event.summary_index > 0:
@@ -159,6 +162,7 @@ class _Reader:
         item = event.item
         if item.type != "function_call":
             return []
+        self._called = True
         return [CallDelta(block=self._number(event.output_index), text="", name=item.name, id=item.call_id)]
 
     def _source(self, annotation: Any) -> list[StreamPart]:
@@ -220,6 +224,8 @@ class _Reader:
         metadata = self._tag({"phase": phase}) if phase is not None else None
         parts: list[StreamPart] = []
         for index, content in enumerate(item.content or []):
+            if content.type == "refusal" and not self._refused:
+                self._refusal.append(content.refusal or "")
             if content.type != "output_text":
                 continue
             number = self._number(output, index)
@@ -252,23 +258,9 @@ class _Reader:
             reason = "refusal"
         return Finish(
             reason=reason,
-            usage=None if response.usage is None else _usage(response.usage),
+            usage=openai_usage(response.usage, "input", "output"),
             response_id=response.id,
             model=response.model,
             metadata={"status": response.status, "incomplete": incomplete} if incomplete else None,
             explanation="".join(self._refusal) or None,
         )
-
-
-def _usage(raw: Any) -> Usage:
-    """Read usage; the service counts what came from and went into the cache among its input."""
-    given, made = getattr(raw, "input_tokens_details", None), getattr(raw, "output_tokens_details", None)
-    read = getattr(given, "cached_tokens", None) or 0
-    written = getattr(given, "cache_write_tokens", None) or 0
-    return Usage(
-        input=max(0, (raw.input_tokens or 0) - read - written),
-        output=raw.output_tokens or 0,
-        cache_read=read,
-        cache_write=written,
-        reasoning=getattr(made, "reasoning_tokens", None) or 0,
-    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from events.content import Content
 from events.ids import MessageId, call_key
-from events.messages import Step, Usage
+from events.messages import FinishReason, Step, Usage
 from events.parts import Part, ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
 from generation.assemble import Assembler
@@ -267,6 +269,12 @@ class TestStorable:
         assert call.repaired == ("$.name", "$.provider_call_id")
         assert isinstance(result, ToolResultPart)
 
+    @pytest.mark.parametrize(("given", "kept"), [(12.0, 12), (10.5, 11), (float("nan"), 0), (1e300, MAX_TOKENS)])
+    def test_counts_that_are_odd_lose_no_answer(self, given: Any, kept: int) -> None:
+        part = Finish(reason="stop", usage=Usage(input=given), context_tokens=given)
+        step = fold(part).step("p", "m")
+        assert (step.usage, step.context) == (Usage(input=kept), kept)
+
     @pytest.mark.parametrize(("given", "kept"), [(-1, 0), (0, 0), (7, 7), (2**64, MAX_TOKENS), (10**30, MAX_TOKENS)])
     def test_usage_is_kept_within_bounds(self, given: int, kept: int) -> None:
         usage = Usage(input=given, output=1, cache_read=given, cache_write=given, reasoning=given)
@@ -295,8 +303,29 @@ class TestStep:
         step = fold(TextDelta(block=0, text="a"), Finish(reason="stop", usage=reported)).step("p", "m")
         assert (step.usage, step.unmetered) == (reported or Usage(), unmetered)
 
+    @pytest.mark.parametrize(
+        ("parts", "unmetered"),
+        [
+            ((), False),
+            ((TextDelta(block=0, text="a"),), True),
+            ((UsageSoFar(usage=Usage(), response_id="r"), TextDelta(block=0, text="a")), True),
+            ((UsageSoFar(usage=Usage(input=3)), TextDelta(block=0, text="a")), False),
+        ],
+        ids=["nothing", "text", "no count", "counted"],
+    )
+    def test_an_answer_that_was_cut_without_usage_is_unmetered(
+        self, parts: tuple[StreamPart | UsageSoFar, ...], unmetered: bool
+    ) -> None:
+        assert fold(*parts).step("p", "m").unmetered is unmetered
+
     def test_of_a_cut_stream_the_usage_so_far(self) -> None:
         assembler = fold(UsageSoFar(usage=Usage(input=3), response_id="early"))
         assert assembler.step("p", "m") == Step(
             provider="p", model="m", usage=Usage(input=3), response_id="early", finish_reason="unknown"
         )
+
+    @pytest.mark.parametrize(("reason", "awaits"), [("tool_calls", True), ("length", False)])
+    def test_a_call_that_arrived_but_half(self, reason: FinishReason, awaits: bool) -> None:
+        half = fold(CallDelta(block=0, text="{", name="t", id="c"), Finish(reason=reason, usage=USAGE))
+        whole = fold(call_end(), Finish(reason=reason, usage=USAGE))
+        assert (half.awaits_call, whole.awaits_call) == (awaits, False)

@@ -149,3 +149,37 @@ async def test_no_key_is_needed_with_a_base_url(monkeypatch: pytest.MonkeyPatch)
         parts = await collect(provider, request("hi"))
         await provider.close()
     assert parts[0] == TextDelta(block=0, text="x")
+
+
+@pytest.mark.parametrize(
+    ("events", "calls"),
+    [
+        (
+            [call('{"x"', index=None, id="c", name="a"), call(":1}", index=None, id="c", name="a")],
+            [("c", "a", '{"x":1}')],
+        ),
+        ([call('{"x":"}', id="c", name="a"), call('"}', name="a")], [("c", "a", '{"x":"}"}')]),
+        ([call("{}", index=None, name="a"), call("{}", index=None, name="a")], [("", "a", "{}"), ("", "a", "{}")]),
+    ],
+    ids=["all repeated", "name repeated after a brace", "two of a name"],
+)
+async def test_a_name_that_is_repeated(events: list[Json], calls: list[tuple[str, str, str]]) -> None:
+    assert calls_of(await parts_of(*events, END, "[DONE]")) == calls
+
+
+@pytest.mark.parametrize(
+    ("content", "text"), [(5, "5"), ([{"type": "text", "text": "Hi"}], "Hi"), (["a", {"x": 1}], "a")], ids=str
+)
+async def test_content_that_is_no_text(content: Json, text: str) -> None:
+    parts = await parts_of({**_plain(chunk({"content": content})), "id": 7}, chunk({}, "stop"), "[DONE]")
+    assert parts[0] == TextDelta(block=0, text=text)
+
+
+async def test_arguments_that_are_an_object_under_an_id_that_is_a_number() -> None:
+    made: Json = {"index": 0, "id": 7, "function": {"name": "a", "arguments": {"x": 1}}}
+    assert calls_of(await parts_of(chunk({"tool_calls": [made]}), END, "[DONE]")) == [("7", "a", '{"x": 1}')]
+
+
+def _plain(made: Json) -> dict[str, Json]:
+    assert isinstance(made, dict)
+    return made
