@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from chatfold import WebSearch
+from chatfold.stream import PartItem
 from chatfold.testing.servers import (
     Answer,
     AnthropicServer,
@@ -65,10 +66,18 @@ def found(state: ChatState) -> list[str]:
 
 
 async def test_a_search_beside_tools_of_ours(place: Place) -> None:
-    first = Answer([THOUGHT, Search("rain", [PAGE]), Reasoning("And the sum."), ToolCall("add", {"a": 1, "b": 2})])
+    gate = Gate()
+    first = Answer(
+        [THOUGHT, Search("rain", [PAGE]), Reasoning("And the sum."), ToolCall("add", {"a": 1, "b": 2})],
+        gate=gate,
+        gate_after=1,
+    )
     script = [first, Answer([THOUGHT, Text("Three drops.")]), Answer("Bye.")]
     async with stage(place, script, tools=[add], **SEARCHES) as scene:
         chat = await scene.start("How much rain?")
+        # Who comes to the stream when the answer is committed sees no parts of it.
+        await scene.watchers[chat].until(lambda items: any(isinstance(item, PartItem) for item in items))
+        gate.release()
         state = await scene.settled(chat)
         assert texts(state) == ["Three drops."]
         assert found(state) == [PAGE.url]
@@ -83,7 +92,8 @@ async def test_a_search_beside_tools_of_ours(place: Place) -> None:
         await scene.settled(chat)
         assert [len(request.seen.searches) for request in scene.server.requests] == [0, 1, 1]
         assert [request.body["tools"][-1]["type"][:10] for request in scene.server.requests] == ["web_search"] * 3
-        shown = [item.part for item in scene.watchers[chat].items if hasattr(item, "part")]
+        await scene.watchers[chat].until_version(state.control.version)
+        shown = [item.part for item in scene.watchers[chat].items if isinstance(item, PartItem)]
         assert any(isinstance(part, LiveCall) and part.provider_executed for part in shown)
         assert any(isinstance(part, LiveSource) for part in shown)
         await check(scene, chat)
