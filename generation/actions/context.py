@@ -6,7 +6,7 @@ import asyncio
 
 from events.messages import ContextMark, Message
 from generation.actions.attempt import Attempt
-from generation.context import recorded_revision
+from generation.context import Context, recorded_revision
 from generation.errors import ClassifiedError, ErrorKind
 from generation.foreign import contained
 from generation.outcomes import ContextCollected, Failed
@@ -37,7 +37,7 @@ async def collect_context(attempt: Attempt) -> Outcome:
     guard = attempt.guard(limit)
     try:
         with contained():
-            context = await source.collect(attempt.chat)
+            context: object = await source.collect(attempt.chat)
     except (Exception, asyncio.CancelledError) as error:  # an application's part may raise anything
         if attempt.timed_out(guard):
             return too_late()
@@ -47,6 +47,10 @@ async def collect_context(attempt: Attempt) -> Outcome:
         return _failed(attempt, f"The context source {source.name} failed.", retryable=True)
     finally:
         guard.end()
+    if not isinstance(context, Context):
+        _log.warning("context_collection_failed", chat=attempt.chat, source=source.name, error=type(context).__name__)
+        why = f"The context source {source.name} failed: it must return a Context, not {type(context).__name__}."
+        return _failed(attempt, why, retryable=True)
     revision = recorded_revision(source, context, attempt.policy.context_revision)
     return ContextCollected(
         message=Message(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -103,3 +103,27 @@ def test_one_that_never_answers_fails_the_turn() -> None:
     assert isinstance(failures[-1], TurnFailed)
     assert failures[-1].error.kind == "timeout"
     assert control.status == "error"
+
+
+class Forgets(Hangs):
+    """A source that gives something else than a context a number of times."""
+
+    def __init__(self, times: int, given: object) -> None:
+        super().__init__(0)
+        self.left = times
+        self.given = given
+
+    async def collect(self, chat: ChatId) -> Context:
+        self.left -= 1
+        return cast("Context", self.given) if self.left >= 0 else await super().collect(chat)
+
+
+@pytest.mark.parametrize(("given", "named"), [(None, "NoneType"), ([], "list"), ("text", "str")])
+def test_a_source_that_gives_no_context_is_asked_again_and_told_so(given: object, named: str) -> None:
+    (failed,), control = played(Forgets(1, given))
+    assert isinstance(failed, RetryScheduled)
+    assert failed.error.message.text == f"The context source hanging failed: it must return a Context, not {named}."
+    assert control.status == "waiting"
+    *_, last = played(Forgets(1000, given), 1e6)[0]
+    assert isinstance(last, TurnFailed)
+    assert f"it must return a Context, not {named}." in last.error.message.text
