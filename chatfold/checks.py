@@ -18,6 +18,7 @@ from events.values import INT_MAX, check_value
 from generation.efforts import EFFORTS
 from generation.errors import UnknownModel
 from generation.models import parse_model
+from generation.titles import control_in, is_unseen
 
 LONGEST_ID: Final = 200
 """Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""
@@ -126,13 +127,16 @@ def checked_title(value: object) -> Content | None:
     """Return a title.
 
     Raises:
-        InvalidValue: It is blank, longer than 200 characters or not a text, or cannot be stored exactly.
+        InvalidValue: It is blank, longer than 200 characters or not a text, has a control, or cannot be stored exactly.
     """
     if value is None:
         return None
     title = _text(value, "$.title")
-    if not title.strip():
+    if is_unseen(title):
         raise InvalidValue("$.title", "is blank; None takes the title away")
+    if (control := control_in(title)) is not None:
+        why = "a title is one line, without controls of terminals and of the direction of writing"
+        raise InvalidValue("$.title", f"has the character U+{ord(control):04X}; {why}")
     if len(title) > LONGEST_TITLE:
         raise InvalidValue("$.title", f"has {len(title)} characters, the limit is {LONGEST_TITLE}")
     return Content(title)

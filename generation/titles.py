@@ -6,6 +6,7 @@ Owns the limits of both. Who asks a model, when, and what is recorded stands els
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -34,6 +35,14 @@ _SUBJECT: Final = re.compile(r"(?:agent|i|it|the|we)(?:['\u2019](?:s|ve|re|m|ll|
 _NARRATED: Final = re.compile(r"agent (?:asked|identified|found|explained)", re.IGNORECASE)
 
 
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that do something to the line they stand in, or to what follows it: terminals' controls, breaks, and those
+that turn the direction of writing. Marks of direction and joiners, which scripts and emoji need, are none of them."""
+
+_UNSEEN: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Zs"))
+"""Categories of Unicode of which nothing is to be seen."""
+
+
 class Turn(NamedTuple):
     """One turn as a title sees it: what the user said, and what was answered (empty where nothing was)."""
 
@@ -49,10 +58,26 @@ class Material(NamedTuple):
     sample: str | None
 
 
+def control_in(text: str) -> str | None:
+    """Return the first character of a text that no title and no label of a turn has; None where all are fine."""
+    found = _CONTROLS.search(text)
+    return None if found is None else found[0]
+
+
+def is_unseen(text: str) -> bool:
+    """Whether nothing of a text is to be seen: it is empty, or blank, or has characters without width alone."""
+    return all(unicodedata.category(character) in _UNSEEN for character in text)
+
+
+def _plain(text: str) -> str:
+    """Return a text without controls; those that are blanks as well stay, for they part words."""
+    return _CONTROLS.sub(lambda found: found[0] if found[0].isspace() else "", text)
+
+
 def title_of(text: str) -> str | None:
     """Return the title that a model wrote, without its wrapping; ``None`` where it is none, too long or too wordy."""
-    title = " ".join(text.strip().strip(_QUOTES).split())
-    fits = 0 < len(title) <= TITLE_CHARACTERS and len(title.split()) <= TITLE_WORDS
+    title = " ".join(_plain(text).strip().strip(_QUOTES).split())
+    fits = not is_unseen(title) and len(title) <= TITLE_CHARACTERS and len(title.split()) <= TITLE_WORDS
     return title if fits else None
 
 
@@ -61,7 +86,7 @@ def fallback_title(text: str) -> str:
 
     An ellipsis stands where words were left out, and not where the limit of characters cut.
     """
-    words = text.split()
+    words = [word for word in _plain(text).split() if not is_unseen(word)]
     title = " ".join(words[:FALLBACK_WORDS])
     if len(words) > FALLBACK_WORDS:
         return f"{title[: TITLE_CHARACTERS - 1]}\u2026"
@@ -70,12 +95,12 @@ def fallback_title(text: str) -> str:
 
 def label_of(text: str) -> str | None:
     """Return the turn label that a model wrote, without end marks and quotes; ``None`` where it is no label."""
-    label = text.strip().strip(_QUOTES).rstrip(".!?" + _QUOTES).strip()
+    label = _plain(text).strip().strip(_QUOTES).rstrip(".!?" + _QUOTES).strip()
     if "\n" in label or "\r" in label or ". " in label:
         return None
     if _SUBJECT.match(label) or _NARRATED.search(label):
         return None
-    words = label.split()
+    words = [word for word in label.split() if not is_unseen(word)]
     return " ".join(words) if len(words) in LABEL_WORDS and len(label) <= LABEL_CHARACTERS else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,7 @@ from chatfold import (
     state_at,
     tool,
 )
-from chatfold.checks import checked_id, checked_new_chat
+from chatfold.checks import checked_id, checked_new_chat, checked_title
 from chatfold.testing import ScriptedProvider, UseTool, turn
 from events.parts import ToolResultPart
 
@@ -377,3 +378,30 @@ async def test_where_the_tool_is_not_known_its_arguments_are_looked_at_when_it_r
         assert result.is_error
         assert result.output is not None
         assert "so the tool was not run" in result.output.text
+
+
+@pytest.mark.parametrize(
+    ("title", "why"),
+    [
+        ("Red\x1b[31m", "U+001B"),
+        ("a\x00", "U+0000"),
+        ("a\nb", "U+000A"),
+        ("a\u2028b", "U+2028"),
+        ("a\x9bb", "U+009B"),
+        ("\u202ecba", "U+202E"),
+        ("a\u2066b", "U+2066"),
+        ("\u200b", "is blank"),
+        ("\u202e", "is blank"),
+    ],
+)
+def test_titles_without_controls(title: str, why: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(why)) as refused:
+        checked_title(title)
+    assert refused.value.path == "$.title"
+
+
+@pytest.mark.parametrize("title", ["\u05d0\u200f!", "\U0001f468\u200d\U0001f469", " A "])
+def test_titles_that_are_fine(title: str) -> None:
+    checked = checked_title(title)
+    assert checked is not None
+    assert checked.text == title

@@ -19,6 +19,11 @@ from generation.titles import Material, Turn, fallback_label, fallback_title, la
         ("\u00e9" * 80, "\u00e9" * 80),
         ("a b c d e f g h", "a b c d e f g h"),
         ("a b c d e f g h i", None),
+        ("Red\x1b[31m \u202e\x07title\x00", "Red[31m title"),
+        ("One\x85two\u2028three\u2066", "One two three"),
+        ("\u200b", None),
+        ("\x1b\u202e", None),
+        ("\u05d0\u200f!", "\u05d0\u200f!"),
     ],
 )
 def test_titles(text: str, title: str | None) -> None:
@@ -47,6 +52,8 @@ def test_titles(text: str, title: str | None) -> None:
         ("How agent found bugs", None),
         ("Fixed " + "x" * 74, "Fixed " + "x" * 74),
         ("Fixed " + "x" * 75, None),
+        ("Fixed\x1b[0m the \u202epage", "Fixed[0m the page"),
+        ("Fixed \u200b", None),
         ("", None),
     ],
 )
@@ -63,6 +70,8 @@ def test_labels(text: str, label: str | None) -> None:
         ("x" * 90, "x" * 80),
         (("x" * 30 + " ") * 7, (("x" * 30 + " ") * 3)[:79] + "\u2026"),
         (" ", "New Chat"),
+        ("\x1b]0;x\x07 hello\x00 \u202e there", "]0;x hello there"),
+        ("\u200b \u2066", "New Chat"),
     ],
 )
 def test_titles_that_no_model_wrote(text: str, title: str) -> None:
