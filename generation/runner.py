@@ -363,7 +363,7 @@ class ChatRunner:
                     await self._note(task, ResultsCame(results=(result,)))
                 return
             (result,) = outcome.results
-            self._log.warning("result_not_storable", call=result.call, error=type(error).__name__)
+            self._log.warning("result_not_storable", call=result.call, exc_info=error)
             instead = ResultsCame(results=(unrecordable(result, str(error)),))
             self._take(await self._append(note(self._hold, task, instead)))
 
@@ -373,7 +373,7 @@ class ChatRunner:
             self._take(await self._append(settle(self._hold, task, outcome)))
         except _NOT_STORABLE as error:
             # What came cannot be stored: that, and not the chat, has failed.
-            self._log.warning("outcome_not_storable", error=type(error).__name__)
+            self._log.warning("outcome_not_storable", exc_info=error)
             await self._settle_otherwise(task, outcome, error)
         except ChatNotFound as gone:
             # Others took it to its end while this one did not know, and its user deleted it.

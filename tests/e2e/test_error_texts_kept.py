@@ -66,10 +66,16 @@ async def test_a_hook_that_fails_with_any_text_fails_the_turn_at_once(event: Hoo
     ],
     ids=["surrogate", "long", "provider", "status", "retried"],
 )
-async def test_an_error_of_any_provider_is_recorded(error: ClassifiedError, kind: str | None, calls: int) -> None:
+async def test_an_error_of_any_provider_is_recorded(
+    error: ClassifiedError, kind: str | None, calls: int, caplog: pytest.LogCaptureFixture
+) -> None:
     model = ScriptedProvider([turn(Fail(error)), "said"])
     state = await _ended(model)
     last = state.control.last_error
     assert (last.kind if last is not None else None, len(model.requests)) == (kind, calls)
     if last is not None:
         assert len(last.message.text) <= 1_000
+    # Whoever reads the log finds the place that gave what cannot be stored.
+    traces = [record.exc_info for record in caplog.records if record.getMessage() == "outcome_not_storable"]
+    assert len(traces) == (kind == "generic")
+    assert all(trace is not None and trace[2] is not None for trace in traces)
