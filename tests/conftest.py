@@ -17,6 +17,8 @@ from hypothesis import settings
 from tests import checked_logs
 from tests.postgres import PostgresServer, claim, stop_left_over, sweep
 
+pytest_plugins = ["pytester"]
+
 _CONTROLLER = "PYTEST_XDIST_WORKER" not in os.environ
 _RUNTIME = "TESTS_OF_CHATFOLD"
 _PREFIX = "chatfold-tests-"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.testing.asserts import assert_replays, assert_valid_prompts
+    from chatfold.testing.virtual import VirtualTime, VirtualTimeStopped
     from generation.errors import ClassifiedError
     from generation.prompt_types import ModelRequest
     from generation.providers.script import Cut, Fail, Say, Script, Think, Turn, UseTool, Wait, turn
@@ -25,7 +27,11 @@ __all__ = [
     "Think",
     "Turn",
     "UseTool",
+    "VirtualTime",
+    "VirtualTimeStopped",
     "Wait",
+    "assert_replays",
+    "assert_valid_prompts",
     "turn",
 ]
 
@@ -42,7 +48,11 @@ _HOMES: Final = {
     "Think": _SCRIPT,
     "Turn": _SCRIPT,
     "UseTool": _SCRIPT,
+    "VirtualTime": "chatfold.testing.virtual",
+    "VirtualTimeStopped": "chatfold.testing.virtual",
     "Wait": _SCRIPT,
+    "assert_replays": "chatfold.testing.asserts",
+    "assert_valid_prompts": "chatfold.testing.asserts",
     "turn": _SCRIPT,
 }
 

@@ -69,6 +69,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from chatfold.cli.main import main; main()" "$@"\n')
         command.chmod(0o755)
         programs.append(str(command.parent))
+        kept["PYTEST_PLUGINS"] = "chatfold.pytest_plugin"  # there is no entry point either
     home = tmp_path / "home"
     home.mkdir()
     (tmp_path / "here").mkdir()

@@ -1,0 +1,131 @@
+"""The pytest plug-in: options, a marker, fixtures for tests of what is built on chatfold.
+
+Owns what pytest has to know. It is loaded in every project of the environment, so it imports neither a layer nor an
+extra until a fixture of it is used: such a project may have packages called ``events`` or ``store`` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from chatfold.replaying.logs import Log
+    from chatfold.testing.fixtures import CrashRunner, EngineMaker, ProviderMaker
+    from chatfold.testing.virtual import VirtualTime
+
+POSTGRES: Final = "--chatfold-postgres"
+MARKER: Final = "chatfold_logs"
+_EXPLAINED: Final = (
+    f"{MARKER}(*sources): run the test once for each log of these files, folders and patterns, relative to the "
+    "test's file; the fixture chatfold_log is the log"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the one option."""
+    parser.getgroup("chatfold").addoption(
+        POSTGRES,
+        metavar="URL",
+        help="run tests that use chatfold_store or chatfold_engine on PostgreSQL too: URL of a server whose user "
+        "may create databases; each test gets one of its own, which is dropped",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker means, for projects that allow no others."""
+    config.addinivalue_line("markers", _EXPLAINED)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each log, and of each kind of store."""
+    if "chatfold_log" in metafunc.fixturenames:
+        _for_each_log(metafunc)
+    if "chatfold_store" in metafunc.fixturenames:
+        kinds = ["memory", "sqlite", *(["postgres"] if metafunc.config.getoption(POSTGRES) else [])]
+        metafunc.parametrize("chatfold_store", kinds, indirect=True)
+
+
+def _for_each_log(metafunc: pytest.Metafunc) -> None:
+    marks = list(metafunc.definition.iter_markers(MARKER))
+    if not any(mark.args for mark in marks):
+        pytest.fail(
+            f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')", pytrace=False
+        )
+    _ready()
+    from chatfold.testing.fixtures import LogsNotFound, sources_of
+
+    folder = metafunc.definition.path.parent
+    try:
+        found = sources_of(folder, [source for mark in marks for source in mark.args])
+    except LogsNotFound as missing:
+        pytest.fail(str(missing), pytrace=False)
+    metafunc.parametrize("chatfold_log", list(found.values()), ids=list(found), indirect=True)
+
+
+@pytest.fixture
+def chatfold_log(request: pytest.FixtureRequest) -> Log:
+    """One log of those that the mark ``chatfold_logs`` names; the test runs for each."""
+    _ready()
+    return request.param.read()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def chatfold_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store; the test runs in memory, on SQLite, and with ``--chatfold-postgres`` there."""
+    _ready()
+    from chatfold.testing.fixtures import empty_store
+
+    with empty_store(request.param, tmp_path, request.config.getoption(POSTGRES)) as url:
+        yield url
+
+
+@pytest.fixture
+def chatfold_provider() -> Iterator[ProviderMaker]:
+    """Makes scripted models, and fails the test where turns of a script are left over at its end."""
+    _ready()
+    from chatfold.testing.fixtures import ProviderMaker
+
+    maker = ProviderMaker()
+    yield maker
+    if left := maker.left_over():
+        pytest.fail(left, pytrace=False)
+
+
+@pytest.fixture
+def chatfold_engine(chatfold_store: str) -> EngineMaker:
+    """Makes engines over the test's store.
+
+    Used as ``async with chatfold_engine([AGENT], script=["Hi."]) as engine:``.
+    """
+    from chatfold.testing.fixtures import EngineMaker
+
+    return EngineMaker(chatfold_store)
+
+
+@pytest.fixture
+def chatfold_clock() -> VirtualTime:
+    """Virtual time: ``chatfold_clock.run(main)`` runs a coroutine function in it."""
+    _ready()
+    from chatfold.testing.virtual import VirtualTime
+
+    return VirtualTime()
+
+
+@pytest.fixture
+def chatfold_crash(tmp_path: Path) -> CrashRunner:
+    """Runs the crash test, ``chatfold_crash(kills=20)``, on a SQLite file or ``db=URL``; fails on what must not be."""
+    _ready()
+    from chatfold.testing.fixtures import CrashRunner
+
+    return CrashRunner(tmp_path)
+
+
+def _ready() -> None:
+    """Say what is wrong where the project hides a layer, rather than that some module is not there."""
+    from chatfold._layers import ensure_layers
+
+    ensure_layers()

@@ -1,0 +1,104 @@
+"""What a test says of a recorded chat: its log is sound, it decides as it did, its prompts are what services take.
+
+Owns the reading of what a test calls a log, and the texts of failures. The checks live elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from chatfold.replaying.logs import Log, LogSource
+from chatfold.testing.decisions import decision_problems
+from chatfold.testing.prompts import prompt_problems
+from chatstate.audit import audit
+from events.codec import decode_each
+from events.digest import verify_chain
+from events.envelope import Recorded
+from events.logfile import LogFile, read_log
+
+__all__ = ["AnyLog", "assert_replays", "assert_valid_prompts"]
+
+AnyLog: TypeAlias = Log | LogFile | Path | str | bytes | Iterable[Recorded]
+"""A log as tests have it: a file's path, the bytes of one, what was read of one, or the events of a chat."""
+
+SHOWN = 5
+"""Problems that a failure shows; how many more there are is said."""
+
+
+def assert_replays(log: AnyLog) -> None:
+    """Assert that a log is as it was written, every step in it legal, and every decision the one that is taken today.
+
+    It runs no model and no tool, and needs no agent: the log has the policies under which was decided.
+
+    Args:
+        log: The log, from the chat's first event on.
+
+    Raises:
+        AssertionError: It is not; the text names the first versions, with rule, facts and action then and now.
+        LogFileError: It is no log file.
+        EventsError: An event cannot be read, or the log was altered.
+        OSError: The file cannot be read.
+    """
+    events = read_events(log)
+    problems = [f"version {finding.version}: {finding.problem}" for finding in audit(events)]
+    # Decisions on states that no chat can come to would only repeat what is wrong with these.
+    _fail_for(log, problems or list(decision_problems(events)), "does not replay")
+
+
+def assert_valid_prompts(log: AnyLog) -> None:
+    """Assert that the prompt after each event of a log is what each service takes: Anthropic, OpenAI's two.
+
+    Args:
+        log: The log, from the chat's first event on, with its contents: those that a file lacks cannot be checked.
+
+    Raises:
+        AssertionError: It is not; the text names the versions, the service, and what it would refuse.
+        LogFileError: It is no log file.
+        EventsError: An event cannot be read, or the log was altered.
+        OSError: The file cannot be read.
+    """
+    _fail_for(log, prompt_problems(read_events(log)), "has prompts that are not valid")
+
+
+def read_events(log: AnyLog) -> list[Recorded]:
+    """Return the events of what a test calls a log; what has stored bytes is checked against its digests.
+
+    Raises:
+        LogFileError: It is no log file.
+        EventsError: An event cannot be read, or the log was altered.
+        OSError: The file cannot be read.
+        TypeError: It is nothing that holds a log.
+    """
+    if isinstance(log, str | Path):
+        log = LogSource("file", str(log)).read()
+    if isinstance(log, bytes):
+        log = read_log(log.splitlines(), "log")
+    if isinstance(log, Log | LogFile):
+        verify_chain(log.events, log.blobs)
+        return list(decode_each(log.events, blobs=log.blobs))
+    given: object = log  # what a test gives may be anything
+    items: list[object] = list(given) if isinstance(given, Iterable) else [given]
+    events = [item for item in items if isinstance(item, Recorded)]
+    if len(events) < len(items):
+        strange = next(type(item).__name__ for item in items if not isinstance(item, Recorded))
+        raise TypeError(f"a log is a file's path, its bytes, or recorded events; this has a {strange}")
+    return events
+
+
+def _fail_for(log: AnyLog, problems: list[str], what: str) -> None:
+    if not problems:
+        return
+    shown = problems[:SHOWN]
+    if len(problems) > SHOWN:
+        shown.append(f"and {len(problems) - SHOWN} more")
+    raise AssertionError("\n  ".join([f"{_name(log)} {what}:", *shown]))
+
+
+def _name(log: AnyLog) -> str:
+    if isinstance(log, Log):
+        return log.name
+    if isinstance(log, LogFile):
+        return log.header.chat
+    return str(log) if isinstance(log, str | Path) else "the log"
