@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
     from chatfold.replaying.logs import Log
     from chatfold.testing.fixtures import CrashRunner, EngineMaker, ProviderMaker
     from chatfold.testing.virtual import VirtualTime
@@ -104,6 +106,19 @@ def chatfold_engine(chatfold_store: str) -> EngineMaker:
     from chatfold.testing.fixtures import EngineMaker
 
     return EngineMaker(chatfold_store)
+
+
+@pytest.fixture
+def chatfold_snapshot(request: pytest.FixtureRequest) -> SnapshotAssertion:
+    """The snapshot of a chat, by syrupy: ``assert chatfold_log == chatfold_snapshot``."""
+    _ready()
+    try:
+        import syrupy  # noqa: F401 -- whether it is there
+    except ImportError:
+        pytest.fail("chatfold_snapshot needs syrupy: pip install 'chatfold[syrupy]'", pytrace=False)
+    from chatfold.testing.snapshots import ChatSnapshotExtension
+
+    return request.getfixturevalue("snapshot").use_extension(ChatSnapshotExtension)  # type: ignore[no-any-return]
 
 
 @pytest.fixture

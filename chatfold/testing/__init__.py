@@ -9,6 +9,8 @@ from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
     from chatfold.testing.asserts import assert_replays, assert_valid_prompts
+    from chatfold.testing.canonical import canonical_text
+    from chatfold.testing.explained import explain_change
     from chatfold.testing.virtual import VirtualTime, VirtualTimeStopped
     from generation.errors import ClassifiedError
     from generation.prompt_types import ModelRequest
@@ -32,6 +34,8 @@ __all__ = [
     "Wait",
     "assert_replays",
     "assert_valid_prompts",
+    "canonical_text",
+    "explain_change",
     "turn",
 ]
 
@@ -53,6 +57,8 @@ _HOMES: Final = {
     "Wait": _SCRIPT,
     "assert_replays": "chatfold.testing.asserts",
     "assert_valid_prompts": "chatfold.testing.asserts",
+    "canonical_text": "chatfold.testing.canonical",
+    "explain_change": "chatfold.testing.explained",
     "turn": _SCRIPT,
 }
 

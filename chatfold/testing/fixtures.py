@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from chatfold.engine import Engine
-from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
+from chatfold.replaying.logs import SUFFIX, LogSource, SourceNotFound, find_logs
 from chatfold.settings import Settings
 from chatfold.testing.crash.config import CrashConfig
 from chatfold.testing.crash.report import Report
@@ -47,7 +47,14 @@ def sources_of(folder: Path, sources: Sequence[object]) -> dict[str, LogSource]:
         found = find_logs(named, _no_store)
     except SourceNotFound as missing:
         raise LogsNotFound(str(missing)) from None
-    return {os.path.relpath(each.where, folder).replace(os.sep, "/"): each for each in found}
+    logs: dict[str, LogSource] = {}
+    for each in found:
+        # Without what no file's name has, so that a snapshot of the test can be named so.
+        name = os.path.relpath(each.where, folder).removesuffix(SUFFIX).replace(os.sep, ".")
+        while name in logs:
+            name += "+"
+        logs[name] = each
+    return logs
 
 
 def _no_store() -> str:

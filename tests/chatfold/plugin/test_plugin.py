@@ -53,7 +53,7 @@ def test_a_test_runs_for_each_log(project: pytest.Pytester, run: Run, parallel: 
     )
     result = run("-v", *parallel)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines_random(["*test_it?logs/one.jsonl?*", "*test_it?logs/two.jsonl?*"])
+    result.stdout.fnmatch_lines_random(["*test_it?logs.one?*", "*test_it?logs.two?*"])
 
 
 def test_a_log_that_was_altered_fails_its_test(project: pytest.Pytester, run: Run) -> None:

@@ -1,0 +1,194 @@
+"""Canonical text: the same for the same behaviour, other for another one, and changes of it told in words."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from chatfold import Agent, Engine, Settings, tool
+from chatfold.testing import (
+    ClassifiedError,
+    Fail,
+    ScriptedProvider,
+    Turn,
+    UseTool,
+    VirtualTime,
+    canonical_text,
+    explain_change,
+    turn,
+)
+from chatfold.testing.canonical import KINDS, Kept
+from events.envelope import Recorded
+from events.vocabulary import TurnFinished
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+AGENT: Final = Agent(name="sums", model="scripted", tools=[add])
+SCRIPT: Final[Sequence[str | Turn]] = [turn(UseTool("add", {"a": 2, "b": 3})), "It is\n  five."]
+
+
+async def talk(engine: Engine) -> Sequence[Recorded]:
+    chat = (await engine.create_chat("sums", "What is 2 + 3?")).chat
+    await engine.settled(chat)
+    return await engine.events(chat)
+
+
+def talked(script: Sequence[str | Turn] = SCRIPT, store: str = "memory://") -> Sequence[Recorded]:
+    async def run() -> Sequence[Recorded]:
+        settings = Settings(model_retry_unit=0.001)
+        model = ScriptedProvider(list(script))
+        async with Engine(store, [AGENT], providers={"scripted": model}, settings=settings) as engine:
+            return await talk(engine)
+
+    return asyncio.run(run())
+
+
+WANTED: Final = """\
+== log
+   1 chat_created             N -> P0    user  agent sums
+   2 acquired                 P0 -> R0   worker
+   3 policy_recorded          R0         worker  agent sums  scripted/friendly  tools add
+   4 attempt_started          R0         worker  generate  attempt 1
+      D11 generate: attempt=1 last="user" max_steps=1200
+   5 step_committed           R0         worker
+   6 attempt_started          R0         worker  tools  attempt 1  5.0.0
+      D1 run_tools: local=1 recorded=0
+   7 tool_result_recorded     R0         worker  5.0.0 done
+   8 step_committed           R0         worker  5.0.0 answered
+   9 attempt_started          R0         worker  generate  attempt 1
+      D11 generate: attempt=1 last="tool" max_steps=1200 steps=1
+  10 step_committed           R0         worker
+  11 turn_finished            R0 -> W    worker  complete
+      D6 finish(complete): last="assistant"
+== transcript
+[1.0] user
+      What is 2 + 3?
+[5.0] assistant  tool_calls
+      (call, local) add {"a":2,"b":3}
+[8.0] tool
+      (result of 5.0.0, done) 5
+[10.0] assistant  stop
+      It is
+        five.
+== at the end
+waiting W
+"""
+
+
+def test_it_is_what_a_person_can_review() -> None:
+    assert canonical_text(talked()) == WANTED
+
+
+def test_the_same_behaviour_is_the_same_text_on_any_store(sqlite_url: str) -> None:
+    assert canonical_text(talked(store=sqlite_url)) == canonical_text(talked())
+
+
+@pytest.mark.parametrize("keep", KINDS)
+def test_what_is_kept_is_in_the_text(keep: Kept) -> None:
+    time = VirtualTime(1)
+
+    async def run() -> Sequence[Recorded]:
+        async with time.engine([AGENT], providers={"scripted": ScriptedProvider(list(SCRIPT))}) as engine:
+            return await talk(engine)
+
+    text = canonical_text(time.run(run), keep=[keep])
+    said = {"ids": "worker:", "times": "+0:00:00", "usage": "tokens input="}
+    assert [kind for kind in KINDS if said[kind] in text] == [keep]
+    if keep == "usage":
+        assert "context_tokens=" in text
+
+
+def test_nothing_else_can_be_kept() -> None:
+    for wrong in (["time"], "times and ids"):
+        with pytest.raises(ValueError, match="what can be kept is ids, times, usage; not"):
+            canonical_text([], keep=wrong)  # type: ignore[arg-type]
+
+
+def changed(script: Sequence[str | Turn]) -> str:
+    return explain_change(WANTED, canonical_text(talked(script)))[0]
+
+
+DOWN: Final = ClassifiedError(kind="auth", message="No.")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (["Five."], "decision at version 6 changed from D1 run_tools to D6 finish(complete)"),
+        ([turn(Fail(DOWN))], "version 5 changed from step_committed to turn_failed"),
+        (
+            [SCRIPT[0], "Six."],
+            "all transitions and decisions are as they were; the transcript changed, first at [10.0]",
+        ),
+    ],
+)
+def test_the_first_change_is_told(script: Sequence[str | Turn], said: str) -> None:
+    assert changed(script) == said
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (
+            "D6 finish(complete)",
+            "D10 compact(automatic)",
+            "decision at version 11 changed from D6 finish(complete) to D10 compact(automatic)",
+        ),
+        ("R0 -> W ", "R0 -> E0", "turn_finished at version 11 leads R0 -> E0, and led R0 -> W"),
+        (
+            'last="assistant"',
+            'last="user"',
+            'decision at version 11 is D6 finish(complete) as before, but read last="user", no longer last="assistant"',
+        ),
+        ("  complete\n", "  max_steps\n", "turn_finished at version 11 changed from complete to max_steps"),
+        ("waiting W", "waiting XW", "all transitions and decisions are as they were; where the chat stands changed"),
+    ],
+)
+def test_each_kind_of_change_has_its_sentence(was: str, now: str, said: str) -> None:
+    assert explain_change(WANTED, WANTED.replace(was, now))[0] == said
+
+
+def test_an_end_that_comes_earlier_or_later_is_told() -> None:
+    events = list(talked())
+    assert isinstance(events[-1].event, TurnFinished)
+    shorter = canonical_text(events[:-1])
+    assert explain_change(WANTED, shorter)[0] == (
+        "the log ends before version 11, where turn_finished (D6 finish(complete)) followed"
+    )
+    assert explain_change(shorter, WANTED)[0] == (
+        "the log goes on at version 11 with turn_finished (D6 finish(complete)), where it ended"
+    )
+
+
+def test_a_long_difference_is_cut() -> None:
+    lines = explain_change(WANTED, WANTED.replace("worker", "somebody").replace("== log", "== log\n" + "\n" * 50))
+    assert lines[-1].startswith("... and ")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_cannot_look_like_the_form_itself(said: str) -> None:
+    """What a model says changes the transcript alone, and comes back from a file as it was."""
+    events = list(_BASE)
+    step = events[9].event
+    message = step.added[0]  # type: ignore[union-attr]
+    part = structs.replace(message.parts[0], text=type(message.parts[0].text)(said))  # type: ignore[union-attr]
+    added = structs.replace(message, parts=(part,))
+    events[9] = structs.replace(events[9], event=structs.replace(step, added=(added,)))
+    text = canonical_text(events)
+    log, _, rest = text.partition("== transcript\n")
+    assert log == WANTED.partition("== transcript\n")[0]
+    assert rest.endswith("\n== at the end\nwaiting W\n")
+    assert rest.count("\n[") == 3
+    assert text.encode().decode().splitlines() == text.split("\n")[:-1]
+
+
+_BASE: Final = talked()
