@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from chatfold.testing.asserts import assert_replays, assert_valid_prompts
     from chatfold.testing.canonical import canonical_text
     from chatfold.testing.explained import explain_change
+    from chatfold.testing.scenario import Scenario, fence_of, given
     from chatfold.testing.virtual import VirtualTime, VirtualTimeStopped
     from generation.errors import ClassifiedError
     from generation.prompt_types import ModelRequest
@@ -23,6 +24,7 @@ __all__ = [
     "Fail",
     "ModelRequest",
     "Say",
+    "Scenario",
     "Script",
     "ScriptExhausted",
     "ScriptedProvider",
@@ -36,6 +38,8 @@ __all__ = [
     "assert_valid_prompts",
     "canonical_text",
     "explain_change",
+    "fence_of",
+    "given",
     "turn",
 ]
 
@@ -46,6 +50,7 @@ _HOMES: Final = {
     "Fail": _SCRIPT,
     "ModelRequest": "generation.prompt_types",
     "Say": _SCRIPT,
+    "Scenario": "chatfold.testing.scenario",
     "Script": _SCRIPT,
     "ScriptExhausted": "generation.providers.scripted",
     "ScriptedProvider": "generation.providers.scripted",
@@ -59,6 +64,8 @@ _HOMES: Final = {
     "assert_valid_prompts": "chatfold.testing.asserts",
     "canonical_text": "chatfold.testing.canonical",
     "explain_change": "chatfold.testing.explained",
+    "fence_of": "chatfold.testing.scenario",
+    "given": "chatfold.testing.scenario",
     "turn": _SCRIPT,
 }
 
