@@ -7,8 +7,8 @@ What ends a step badly is judged in ``generation.outcome``; committing is the bu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +36,9 @@ from generation.repair import parse_object, repaired_value, short_text, storable
 
 B = TypeVar("B", bound=Block)
 
+Fits: TypeAlias = Callable[[str, str], bool]
+"""Whether a tool, named first, takes the arguments of a JSON text."""
+
 _NO_USAGE: Final = Usage()
 
 
@@ -45,6 +48,8 @@ class Assembler:
     Args:
         tools: Declared tools by name. A call of a name that is not declared is kept as a local call, which its
             executor answers by an error.
+        fits: Whether a tool takes arguments, by its name and their JSON text. A call that the client would run or
+            approve is kept as a local call where it does not: nobody is asked about what will not run.
 
     Attributes:
         usage: Usage known so far.
@@ -52,10 +57,21 @@ class Assembler:
         first_part_at: Time of the first part of the answer, in microseconds UTC.
     """
 
-    __slots__ = ("_blocks", "_context_tokens", "_response_id", "_tools", "_whole", "finish", "first_part_at", "usage")
+    __slots__ = (
+        "_blocks",
+        "_context_tokens",
+        "_fits",
+        "_response_id",
+        "_tools",
+        "_whole",
+        "finish",
+        "first_part_at",
+        "usage",
+    )
 
-    def __init__(self, tools: Mapping[str, ToolPolicy]) -> None:
+    def __init__(self, tools: Mapping[str, ToolPolicy], fits: Fits | None = None) -> None:
         self._tools: Final = tools
+        self._fits: Final = fits
         self._blocks: Final[dict[int, Block]] = {}
         self.usage = _NO_USAGE
         self.finish: Finish | None = None
@@ -193,8 +209,8 @@ class Assembler:
         )
 
     def _call(self, block: CallBlock) -> ToolCallPart:
-        policy = self._tools.get(block.name) or ToolPolicy(name=block.name)
         arguments, repaired = block.clean_arguments()
+        policy = self._policy(block, arguments)
         metadata, more = _content(block.metadata, "$.metadata")
         return ToolCallPart(
             name=block.name,
@@ -212,6 +228,14 @@ class Assembler:
             metadata=metadata,
             repaired=block.replaced + repaired + more,
         )
+
+    def _policy(self, block: CallBlock, arguments: str) -> ToolPolicy:
+        """Return what is frozen of a call."""
+        policy = self._tools.get(block.name) or ToolPolicy(name=block.name)
+        asks = policy.runner == "client" or policy.needs_approval
+        if not asks or block.provider_executed or self._fits is None or self._fits(block.name, arguments):
+            return policy
+        return ToolPolicy(name=policy.name, crash="rerun", exclusive=policy.exclusive)
 
     @property
     def awaits_call(self) -> bool:

@@ -13,7 +13,7 @@ from events.paths import child, item
 from events.values import parse_json_strict
 from generation.foreign import contained, words_of
 from generation.tools.contract import Tool
-from generation.tools.registry import CallRefused
+from generation.tools.registry import CallRefused, ToolSet
 
 _MOST: Final = 10
 _REFUSED: Final = "The arguments are not valid, so the tool was not run: "
@@ -69,11 +69,12 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     try:
         # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
         with contained():
-            return tool.arguments.validate_json(_filled(text))
+            taken: dict[str, Any] = tool.arguments.validate_json(_filled(text))
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
     except Exception as error:
         raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
+    return taken if tool.function is not None else value  # a client's type is for the client
 
 
 def arguments_problem(tool: Tool, text: str) -> str | None:
@@ -83,6 +84,15 @@ def arguments_problem(tool: Tool, text: str) -> str | None:
     except CallRefused as refusal:
         return str(refusal).removeprefix(_REFUSED)
     return None
+
+
+def fits(tools: ToolSet, name: str, text: str) -> bool:
+    """Whether a call can run as far as its arguments go: there is a tool of this name, and it takes them."""
+    try:
+        parse_arguments(tools.find(name), text)
+    except CallRefused:
+        return False
+    return True
 
 
 def _explain(errors: list[ErrorDetails]) -> str:

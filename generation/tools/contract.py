@@ -23,7 +23,7 @@ from generation.digest import digest_of
 from generation.errors import ToolDeclarationError
 from generation.prompt_types import ToolSpec
 from generation.tools.files import ToolFile
-from generation.tools.schema import check_schema, read_signature, schema_of_type
+from generation.tools.schema import adapter_of, check_schema, read_signature, schema_of_type
 
 ToolRunner: TypeAlias = Literal["local", "client"]
 """Who runs a declared tool: a worker, or the client. (What a provider runs by itself is not declared as a tool.)"""
@@ -150,7 +150,7 @@ class Tool:
     action_timeout: float | None = None
     on_expiry: OnExpiry | None = None
     function: ToolFunction | None = None
-    arguments: TypeAdapter[dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    arguments: TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)
     context: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -335,7 +335,7 @@ def client_tool(
         name: See ``Tool``.
         description: What the model reads of it.
         schema: The arguments: a JSON schema of an object, or a type that has one (pydantic model, TypedDict,
-            dataclass).
+            dataclass). The client is asked only for arguments that are an object, and by a type only for its values.
         exclusive: See ``Tool``.
         stop_after: See ``Tool``.
         action_timeout: Seconds that the client has; see ``Tool``.
@@ -348,6 +348,7 @@ def client_tool(
         name=name,
         description=description,
         schema=schema_of_type(name, schema) if isinstance(schema, type) else check_schema(name, schema),
+        arguments=adapter_of(name, schema) if isinstance(schema, type) else None,
         runner="client",
         exclusive=exclusive,
         stop_after=stop_after,

@@ -76,6 +76,9 @@ CallStarter: TypeAlias = Callable[[ToolCall, "CallEnvironment"], StartedCall]
 """Starts a call, within a running event loop."""
 
 
+_NOT_ASKED: Final = ", and nobody was asked. Nothing was run. Call it again."
+
+
 class CallEnvironment(Struct, frozen=True, kw_only=True):
     """What the calls of one attempt share.
 
@@ -279,10 +282,12 @@ class RunningCall:
         budget = self._env.budget
         try:
             tool = self._env.tools.find(self.call.name)
-            function = tool.function
+            function, arguments = tool.function, parse_arguments(tool, self.call.in_force)
+            # A call that nobody was asked about, since its arguments were not fit, may have got others since.
             if function is None:
-                raise CallRefused(f"Tool {tool.name} is run by the client. Nothing was run.")
-            arguments = parse_arguments(tool, self.call.in_force)
+                raise CallRefused(f"Tool {tool.name} is run by the client{_NOT_ASKED}")
+            if tool.needs_approval and not self.call.approved:
+                raise CallRefused(f"Tool {tool.name} needs approval{_NOT_ASKED}")
         except CallRefused as refusal:
             self._log().debug("tool_call_refused", exc_info=refusal.__cause__)
             return error_answer(str(refusal), budget)

@@ -95,7 +95,7 @@ def read_signature(name: str, function: Callable[..., object], context_type: typ
     make: Any = TypedDict  # the type checker knows literal fields alone
     form = make(name, fields)
     form.__pydantic_config__ = ConfigDict(extra="forbid")
-    adapter: TypeAdapter[dict[str, Any]] = _adapter(name, form)
+    adapter: TypeAdapter[dict[str, Any]] = adapter_of(name, form)
     return Signature(description, _schema_of(name, adapter), adapter, context)
 
 
@@ -105,7 +105,7 @@ def schema_of_type(name: str, form: Any) -> dict[str, Json]:
     Raises:
         ToolDeclarationError: It has none, or its values are no objects.
     """
-    schema = _schema_of(name, _adapter(name, form))
+    schema = _schema_of(name, adapter_of(name, form))
     schema.setdefault("additionalProperties", False)
     return schema
 
@@ -188,7 +188,12 @@ def _described(hint: Any) -> bool:
     return any(isinstance(mark, FieldInfo) and mark.description is not None for mark in marks)
 
 
-def _adapter(name: str, form: Any) -> TypeAdapter[Any]:
+def adapter_of(name: str, form: Any) -> TypeAdapter[Any]:
+    """Return what validates values of a type.
+
+    Raises:
+        ToolDeclarationError: The type cannot be validated.
+    """
     try:
         return TypeAdapter(form)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:

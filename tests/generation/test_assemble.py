@@ -329,3 +329,32 @@ class TestStep:
         half = fold(CallDelta(block=0, text="{", name="t", id="c"), Finish(reason=reason, usage=USAGE))
         whole = fold(call_end(), Finish(reason=reason, usage=USAGE))
         assert (half.awaits_call, whole.awaits_call) == (awaits, False)
+
+
+@pytest.mark.parametrize("fit", [True, False])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ToolPolicy(name="t", runner="client", exclusive=True, stop_after=True, action_timeout_us=9),
+        ToolPolicy(name="t", needs_approval=True, reconcile=True, action_on_expiry="end_turn"),
+        ToolPolicy(name="t", stop_after=True),
+    ],
+    ids=["client", "approval", "neither"],
+)
+def test_a_call_that_nobody_is_asked_about_is_frozen_as_one_that_runs_here(policy: ToolPolicy, fit: bool) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def fits(name: str, arguments: str) -> bool:
+        asked.append((name, arguments))
+        return fit
+
+    assembler = Assembler({"t": policy}, fits)
+    assembler.add(CallEnd(block=0, id="p", name="t", arguments='{"n": 1}'))
+    (call,) = assembler.parts(ID)
+    assert isinstance(call, ToolCallPart)
+    asks = policy.runner == "client" or policy.needs_approval
+    assert asked == ([("t", '{"n": 1}')] if asks else [])
+    frozen = policy if fit or not asks else ToolPolicy(name="t", crash="rerun", exclusive=policy.exclusive)
+    names = ("runner", "needs_approval", "stop_after", "exclusive", "crash", "reconcile")
+    assert [getattr(call, name) for name in names] == [getattr(frozen, name) for name in names]
+    assert (call.action_timeout_us, call.action_on_expiry) == (frozen.action_timeout_us, frozen.action_on_expiry)
