@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from generation.error_texts import fit_detail, fit_message
+from generation.error_texts import fit_detail, fit_message, hook_message
 
 
 class GenerationError(Exception):
@@ -117,6 +117,8 @@ class ProviderError(GenerationError):
 class HookFailed(GenerationError):
     """A hook could not be asked, or gave no answer that is allowed: what it was asked about was not done.
 
+    What it says is fit to be logged and shown: redacted and cut as the detail of a turn's error is.
+
     Attributes:
         hook: Its name.
         event: What it was asked at.
@@ -126,14 +128,18 @@ class HookFailed(GenerationError):
     kind: ErrorKind = "hook_dispatch_failed"
 
     def __init__(self, hook: str, event: str, why: str) -> None:
-        super().__init__(f"hook {hook} at {event}: {why}")
-        self.hook = hook
+        super().__init__(fit_detail(f"hook {hook} at {event}: {why}"))
+        self.hook = fit_message(hook)
         self.event = event
-        self.why = why
+        self.why = fit_detail(why)
 
-    def classified(self) -> ClassifiedError:
-        """Return what it means for a turn: it ends, and nothing is tried again."""
-        message = f"A hook at {self.event} could not be asked. Resume to try again, or have its operator look."
+    def classified(self, *, on_request: bool = False) -> ClassifiedError:
+        """Return what it means for a turn: it ends, and nothing is tried again.
+
+        Args:
+            on_request: Whether it was asked about a compaction that a user wanted.
+        """
+        message = hook_message(self.event, on_request=on_request)
         return ClassifiedError(kind=self.kind, message=message, detail=str(self))
 
 
@@ -142,15 +148,15 @@ class HookDenied(GenerationError):
 
     Attributes:
         event: What it was asked at.
-        reason: Why, in the hook's words.
+        reason: Why, in the hook's words, without secrets and cut as messages are.
     """
 
     kind: ErrorKind = "hook_denied"
 
     def __init__(self, event: str, reason: str) -> None:
-        super().__init__(f"denied by a hook at {event}: {reason}")
         self.event = event
-        self.reason = reason
+        self.reason = fit_message(reason)
+        super().__init__(f"denied by a hook at {event}: {self.reason}")
 
 
 class UnknownModel(GenerationError, ValueError):

@@ -30,6 +30,9 @@ from generation.hooks.contract import (
 from generation.models import check_count
 from generation.tools.contract import is_duration
 from store.failpoints import reach
+from store.log import get_logger
+
+_log: Final = get_logger(__name__)
 
 
 @runtime_checkable
@@ -195,6 +198,24 @@ class Hooks:
         Raises:
             HookFailed: One of them could not be asked, or gave no answer that is allowed.
         """
+        try:
+            return await self._ask_all(event, chat, place, facts, input_as)
+        except HookFailed as failure:
+            # Not ``event``: so is called what a line of the log says.
+            _log.warning(
+                "hook_failed",
+                at=event,
+                hook=failure.hook,
+                chat=chat,
+                id=hook_id(chat, event, place),
+                kind=failure.kind,
+                reason=failure.why,
+            )
+            raise
+
+    async def _ask_all(
+        self, event: HookEvent, chat: str, place: str, facts: Mapping[str, Json], input_as: str | None
+    ) -> Verdict:
         verdict = _SILENT
         for hook in self._hooks:
             if event not in hook.events:
