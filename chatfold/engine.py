@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from msgspec import structs
 
@@ -24,7 +24,7 @@ from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
-from chatfold.settings import Settings
+from chatfold.settings import Settings, stray_variables
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
 from chatfold.version import RELEASE
@@ -49,9 +49,12 @@ from store import Store, open_store
 from store.append import Journal
 from store.contract import Header, Hint
 from store.loading import read_recorded
+from store.log import get_logger
 from store.query import ChatQuery
 from store.rules import is_settled
 from store.warm import WarmChats
+
+_log: Final = get_logger(__name__)
 
 
 class Engine(ChatCommands):
@@ -86,6 +89,8 @@ class Engine(ChatCommands):
         if settings is not None:
             checked_kind(settings, Settings, "$.settings", "a Settings")
         self.settings = settings or Settings()
+        for variable, nearest in stray_variables():
+            _log.warning("setting_unknown", variable=variable, nearest=nearest)
         self.queue_limit = self.settings.queue_limit
         self._store = open_store(store) if isinstance(store, str) else store
         self._clock = DatabaseClock(boot_clock)

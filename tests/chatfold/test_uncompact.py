@@ -118,7 +118,7 @@ async def test_a_summary_is_cleared_with_what_follows_it_or_taken_back(way: str)
     provider = ScriptedProvider(answer)
     async with engine_on(MemoryStore(), None, provider=provider) as engine:
         await compacted(engine)
-        with pytest.raises(NothingToClear, match="a compaction, .*: send a message first, or uncompact$"):
+        with pytest.raises(NothingToClear, match=r"a compaction, .*: send a message first, or uncompact$"):
             await engine.clear(CHAT)
         if way == "send":
             await engine.send_message(CHAT, "More")
@@ -127,7 +127,7 @@ async def test_a_summary_is_cleared_with_what_follows_it_or_taken_back(way: str)
         else:
             await engine.uncompact(CHAT)
         await engine.clear(CHAT)
-        with pytest.raises(NothingToClear, match="follows the newest boundary$"):
+        with pytest.raises(NothingToClear, match=r"follows the newest boundary$"):
             await engine.clear(CHAT)
         await engine.send_message(CHAT, "Anew")
         await engine.settled(CHAT)
