@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from events.errors import InvalidValue
 from generation.error_texts import fit_detail, fit_message, hook_message
 
 
@@ -84,6 +85,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
 
     Whoever made it, its texts are fit to be stored and streamed: lone surrogates repaired, secrets gone, each cut to
     its length.
+
+    Raises:
+        InvalidValue: Message or detail is no text.
     """
 
     kind: ErrorKind
@@ -97,6 +101,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     too_large: bool = False
 
     def __post_init__(self) -> None:
+        for name, given, kind in (("message", self.message, str), ("detail", self.detail, str | None)):
+            if not isinstance(cast("object", given), kind):
+                raise InvalidValue(f"$.{name}", f"must be a text, not {type(given).__name__}")
         force_setattr(self, "message", fit_message(self.message))
         if self.detail is not None:
             force_setattr(self, "detail", fit_detail(self.detail))
@@ -110,6 +117,8 @@ class ProviderError(GenerationError):
     """A model call failed; ``error`` is its classified form."""
 
     def __init__(self, error: ClassifiedError) -> None:
+        if not isinstance(cast("object", error), ClassifiedError):
+            raise InvalidValue("$.error", f"must be a ClassifiedError, not {type(error).__name__}")
         super().__init__(f"{error.kind}: {error.message}")
         self.error = error
 

@@ -3,6 +3,7 @@
 Open a store by its URL; a back end and its driver are imported when a URL asks for them.
 """
 
+from events.errors import InvalidValue
 from store.contract import Store
 from store.errors import InvalidStoreUrl, MissingExtra
 from store.urls import redacted
@@ -21,8 +22,12 @@ def open_store(url: str) -> Store:
 
     Raises:
         InvalidStoreUrl: The URL has none of these forms.
+        InvalidValue: It is no text.
         MissingExtra: The PostgreSQL driver is not installed.
     """
+    given: object = url
+    if not isinstance(given, str):
+        raise InvalidValue("$.url", f"must be a store's URL, not {type(given).__name__}")
     scheme = url.partition("://")[0]
     if scheme == "sqlite":
         from store.sqlite import SqliteStore

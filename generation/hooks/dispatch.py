@@ -156,7 +156,8 @@ class Hooks:
         admission: How many of these may let new work in, so that work under way always finds one.
 
     Raises:
-        AgentDeclarationError: Something is no hook, or ``admission`` leaves no slot to work under way.
+        AgentDeclarationError: Something is no hook, one has no name, no known events or no time, or ``admission``
+            leaves no slot to work under way.
     """
 
     def __init__(self, hooks: Iterable[Hook] = (), *, slots: int = 32, admission: int = 16) -> None:
@@ -166,8 +167,12 @@ class Hooks:
             raise AgentDeclarationError("hooks", why)
         self._hooks: Final = tuple(hooks)
         for hook in self._hooks:
-            if not isinstance(cast("object", hook), Hook):
+            if not isinstance(cast("object", hook), Hook) or isinstance(hook, type):
                 raise AgentDeclarationError("hooks", f"{hook!r:.80} is no hook")
+            if not isinstance(name := cast("object", hook.name), str):
+                raise AgentDeclarationError("hooks", f"the name of {hook!r:.80} must be a text, not {_kind(name)}")
+            checked_events(name, hook.events)
+            checked_timeout(name, hook.timeout)
         for name, count in (("slots", slots), ("admission", admission)):
             check_count("hooks", name, count, 1)
         if not admission < slots:
@@ -264,6 +269,10 @@ class Hooks:
         async with self._admission, self._slots:
             with contained():
                 return await hook.ask(call)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 NO_HOOKS: Final = Hooks()
