@@ -3,7 +3,6 @@
 Open a store by its URL; a back end and its driver are imported when a URL asks for them.
 """
 
-from events.errors import InvalidValue
 from store.contract import Store
 from store.errors import InvalidStoreUrl, MissingExtra
 from store.urls import redacted
@@ -21,13 +20,12 @@ def open_store(url: str) -> Store:
             ``memory://``. See :mod:`store.urls` for the settings that may follow a question mark.
 
     Raises:
-        InvalidStoreUrl: The URL has none of these forms.
-        InvalidValue: It is no text.
+        InvalidStoreUrl: The URL has none of these forms, or is no text.
         MissingExtra: The PostgreSQL driver is not installed.
     """
     given: object = url
     if not isinstance(given, str):
-        raise InvalidValue("$.url", f"must be a store's URL, not {type(given).__name__}")
+        raise InvalidStoreUrl(f"{given!r:.80}", f"a store's URL is a text, not {type(given).__name__}")
     scheme = url.partition("://")[0]
     if scheme == "sqlite":
         from store.sqlite import SqliteStore

@@ -19,6 +19,7 @@ from chatfold import (
     DirectoryContext,
     Engine,
     GenerationError,
+    InvalidStoreUrl,
     InvalidValue,
     Limits,
     ModelConfig,
@@ -187,7 +188,6 @@ VALUES: Final[list[tuple[Callable[..., object], dict[str, Any], str]]] = [
     (Engine, {"store": "memory://", "worker": "no"}, "$.worker: must be True or False, not str"),
     (Engine, {"store": "memory://", "providers": {"p": 5}}, "$.providers['p']: must be a provider, not int"),
     (Engine, {"store": "memory://", "providers": {5: 5}}, "$.providers: must be a mapping from names, texts, to"),
-    (open_store, {"url": 5}, "$.url: must be a store's URL, not int"),
     (result, {"call": "c", "output": "x", "media": 5}, "$.media: must be a list of ToolFile, not int"),
     (result, {"call": "c", "output": "x", "attachments": "f"}, "$.attachments: must be a list of ToolFile, not str"),
     (result, {"call": "c", "output": "x", "media": [5]}, "$.media: a file is left out: it is a int, not a ToolFile"),
@@ -223,6 +223,8 @@ def test_a_wrong_value_is_named_with_what_was_expected(
 
 
 def test_settings_and_results_are_what_they_are() -> None:
+    with pytest.raises(InvalidStoreUrl, match="a store's URL is a text, not int"):
+        open_store(5)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.settings: must be a Settings, not dict"):
         Engine("memory://", settings={"poll": 1})  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.providers: must be a mapping from names to providers, not list"):
