@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from events.content import Content
 from events.errors import InvalidValue
@@ -18,7 +18,9 @@ from events.values import INT_MAX, check_value
 from generation.efforts import EFFORTS
 from generation.errors import UnknownModel
 from generation.models import parse_model
+from generation.providers.contract import Provider
 from generation.titles import control_in, is_unseen
+from store import Store, open_store
 
 LONGEST_ID: Final = 200
 """Characters of an id. Databases index ids, and PostgreSQL takes no long ones into an index."""
@@ -184,6 +186,47 @@ def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
     if not isinstance(value, kind):
         raise InvalidValue(path, f"must be {wanted}, not {type(value).__name__}")
     return value
+
+
+def checked_store(value: object) -> Store:
+    """Return the store that an engine is given: opened by its URL, or as it is.
+
+    Raises:
+        InvalidValue: It is neither.
+        InvalidStoreUrl: The URL has none of the known forms.
+        MissingExtra: The driver of its database is not installed.
+    """
+    if isinstance(value, str):
+        return open_store(value)
+    # A store may be wrapped, so it is known by what it can do.
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in _STORES):
+        raise InvalidValue("$.store", f"must be a store or its URL, not {_called(value)}")
+    return cast("Store", value)
+
+
+def checked_providers(value: object) -> Mapping[str, Provider]:
+    """Return the providers that an engine is given, by name.
+
+    Raises:
+        InvalidValue: It is no mapping, a name is no text, or something in it is no provider.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidValue("$.providers", f"must be a mapping from names to providers, not {_called(value)}")
+    for name, provider in value.items():
+        checked_kind(name, str, "$.providers", "a mapping from names, texts, to providers")
+        if isinstance(provider, type) or not all(callable(getattr(provider, each, None)) for each in _PROVIDERS):
+            raise InvalidValue(f"$.providers[{name!r}]", f"must be a provider, not {_called(provider)}")
+    return value
+
+
+def _called(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+_STORES: Final = ("__aenter__", "load_header", "append")
+_PROVIDERS: Final = ("stream", "close")
 
 
 def checked_model(reference: object) -> str | None:

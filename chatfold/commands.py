@@ -349,6 +349,9 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
     async def clear(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """Let the model start over, without a summary; the user still sees all.
 
+        The summary of a compaction is a part of its boundary, and goes with what follows it. Right after a compaction
+        nothing does: send a message first, or take the compaction back (``uncompact``) and clear then.
+
         Raises:
             NothingToClear: Nothing that the model reads follows the newest boundary.
         """

@@ -198,7 +198,11 @@ def _waiting(seen: _Seen) -> _Next:
 def _error(seen: _Seen) -> _Next:
     error = seen.control.last_error
     kind = error.kind if error is not None else "unknown"
-    return _Next("user", f"Nothing by itself: its turn failed ({kind}).", advice="Resume it, or send a message.")
+    # What failed may owe no turn: a compaction that was asked for, for example.
+    advice = "Resume it, or send a message." if seen.control.owed else "Send a message."
+    if error is not None and error.detail is not None:
+        advice += " Why it failed: state.control.last_error.detail."
+    return _Next("user", f"Nothing by itself: its turn failed ({kind}).", advice=advice)
 
 
 def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Next:

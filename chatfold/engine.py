@@ -10,11 +10,18 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from msgspec import structs
 
-from chatfold.checks import checked_chat, checked_kind, checked_number
+from chatfold.checks import (
+    checked_chat,
+    checked_flag,
+    checked_kind,
+    checked_number,
+    checked_providers,
+    checked_store,
+)
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
@@ -24,14 +31,13 @@ from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
-from chatfold.settings import Settings
+from chatfold.settings import Settings, stray_variables
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
-from events.errors import InvalidValue
 from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
@@ -40,18 +46,21 @@ from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
 from generation.hooks.dispatch import Hook, Hooks
-from generation.observing import NOBODY, Observer, observer_of
+from generation.observing import NOBODY, Observer, checked_observers, observer_of
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
 from generation.runtime import Runtime, boot_clock
 from generation.worker import Worker
-from store import Store, open_store
+from store import Store
 from store.append import Journal
 from store.contract import Header, Hint
 from store.loading import read_recorded
+from store.log import get_logger
 from store.query import ChatQuery
 from store.rules import is_settled
 from store.warm import WarmChats
+
+_log: Final = get_logger(__name__)
 
 
 class Engine(ChatCommands):
@@ -67,9 +76,10 @@ class Engine(ChatCommands):
         hooks: Are asked before and after what happens, in order, and may stop it: see ``chatfold.hooks``.
 
     Raises:
-        AgentDeclarationError: Two agents have one name, or something is no agent, no hook, or no list.
+        AgentDeclarationError: Two agents have one name, or something is no agent, no hook, no observer, or no list.
         InvalidStoreUrl: The URL has none of the known forms.
-        InvalidValue: The settings are none, or the providers are no mapping.
+        InvalidValue: The store, the settings or a provider is none, the providers are no mapping, or ``worker`` is
+            neither True nor False.
     """
 
     def __init__(
@@ -86,20 +96,15 @@ class Engine(ChatCommands):
         if settings is not None:
             checked_kind(settings, Settings, "$.settings", "a Settings")
         self.settings = settings or Settings()
+        for variable, nearest in stray_variables():
+            _log.warning("setting_unknown", variable=variable, nearest=nearest)
         self.queue_limit = self.settings.queue_limit
-        self._store = open_store(store) if isinstance(store, str) else store
+        self._store = checked_store(store)
         self._clock = DatabaseClock(boot_clock)
-        given: object = providers
-        if not isinstance(given, Mapping | None):
-            raise InvalidValue("$.providers", f"must be a mapping from names to providers, not {type(given).__name__}")
-        self.providers = ProviderPool(providers or {}, base_url=self.settings.base_url)
+        self.providers = ProviderPool(checked_providers(providers), base_url=self.settings.base_url)
         self.refusals = Refusals(self._store)
-        self._runs = worker
-        watching: object = observers
-        if not isinstance(watching, Iterable):
-            why = f"must be a list of observers, not {type(watching).__name__}: write observers=[observer]"
-            raise AgentDeclarationError("observers", why)
-        self.observer = observer_of((*observers, *recording(self.settings.debug_folder)))
+        self._runs = checked_flag(worker, "$.worker")
+        self.observer = observer_of((*checked_observers(observers), *recording(self.settings.debug_folder)))
         self._entered = False
         self._closing = asyncio.Lock()
         self.worker = None

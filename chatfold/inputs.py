@@ -234,12 +234,19 @@ def result(
         InvalidValue: The call is no text, or a file is none, or cannot be kept.
     """
     made = _result(_call(call, "$.call"), output, is_error=checked_flag(is_error, "$.is_error"))
+    for name, given in (("media", media), ("attachments", attachments)):
+        _check_files(given, f"$.{name}")
     if not media and not attachments:
         return made
     files = files_of(media, attachments, UNKNOWN_LIMIT_BUDGET)
     if files.notes:
         raise InvalidValue("$.media" if media else "$.attachments", "; ".join(files.notes))
     return replace(made, media=files.media, attachments=files.attachments)
+
+
+def _check_files(given: object, path: str) -> None:
+    if given is not None and (not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping)):
+        raise InvalidValue(path, f"must be a list of ToolFile, not {type(given).__name__}")
 
 
 def _result(call: CallKey, output: Any, *, is_error: bool = False) -> SubmittedResult:

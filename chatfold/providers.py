@@ -36,16 +36,23 @@ class ProviderPool:
         """Whether there is a provider of this name."""
         return name in self.names()
 
-    def get(self, name: str) -> Provider:
-        """Return the provider of a name.
+    def get(self, reference: str) -> Provider:
+        """Return the provider of a model, or of a name.
+
+        Args:
+            reference: ``provider/name``, by which errors call it, or the provider's name alone.
 
         Raises:
             UnknownModel: There is none.
             MissingExtra: Its SDK is not installed.
         """
+        name = reference.partition("/")[0]
         provider = self._given.get(name) or self._made.get(name)
         if provider is None:
-            provider = self._made[name] = make_provider(name, self._settings)
+            try:
+                provider = self._made[name] = make_provider(name, self._settings)
+            except UnknownModel as error:
+                raise UnknownModel(reference, error.why) from None
         return provider
 
     def load(self, agents: Iterable[Agent]) -> None:
@@ -66,10 +73,10 @@ class ProviderPool:
                 if given is not None and given.name != SCRIPTED:
                     agent.check_model(config, given.name)  # of one of another name: what it speaks is known only now
             if (own := agent.find_model()) is not None:
-                self.get(own.provider)
+                self.get(own.reference)
             if agent.compaction is not None:
                 try:
-                    self.get(agent.compaction.provider)
+                    self.get(agent.compaction.reference)
                 except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
                     _log.warning("compaction_model_unusable", agent=agent.name, error=str(error))
 

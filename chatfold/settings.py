@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from events.errors import InvalidValue
 from generation.errors import InvalidBaseUrl
 from generation.providers.base_url import check_base_url
 from generation.runtime import WorkerSettings
+from store.failpoints import VARIABLE as FAILPOINTS
 
 _DAY: Final = 86_400
 
-CONFIG: Final = "CHATFOLD_CONFIG"
+PREFIX: Final = "CHATFOLD_"
+"""What the name of each environment variable begins with."""
+
+CONFIG: Final = f"{PREFIX}CONFIG"
 """The environment variable that names the TOML file."""
+
+_OTHERS: Final = re.compile(
+    rf"{CONFIG}|{FAILPOINTS}|{PREFIX}(?:TEST|BENCH)_\w+"
+    # What Kubernetes tells each container of the services named chatfold and chatfold-*.
+    r"|CHATFOLD(?:_\w+)?_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)",
+    re.ASCII,
+)
+"""Environment variables of the prefix that are no settings and no mistakes."""
 
 
 class Settings(BaseSettings):
@@ -28,11 +44,12 @@ class Settings(BaseSettings):
     Each setting is also an environment variable: ``CHATFOLD_POLL``, ``CHATFOLD_QUEUE_LIMIT`` and so on.
 
     Raises:
-        pydantic.ValidationError: A setting is wrong, or the file cannot be read; its title is the file where it is
-            the file's fault.
+        InvalidValue: A setting is wrong, there is none of a name, or the file cannot be read. Its path is the argument,
+            the environment variable, or the file with the setting in it; its cause is pydantic's own error, with all
+            that is wrong.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CHATFOLD_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     # Defaults are plain and not Field's: type checkers without pydantic's plug-in would demand each setting.
     db: Annotated[
@@ -80,6 +97,14 @@ class Settings(BaseSettings):
         ),
     ] = None
     log_level: Annotated[str, Field(description="Least level that the command line logs to stderr.")] = "warning"
+
+    if not TYPE_CHECKING:  # type checkers would take any name for a setting
+
+        def __init__(self, **given: Any) -> None:
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                raise _invalid(error, type(self), given) from error
 
     @classmethod
     def settings_customise_sources(
@@ -145,7 +170,7 @@ def _from_file(settings: type[BaseSettings]) -> dict[str, Any]:
     except ValidationError as error:
         found = [
             InitErrorDetails(
-                type=PydanticCustomError(each["type"], "{why}", {"why": each["msg"]}),
+                type=PydanticCustomError(each["type"], "{why}", {"why": _why(each, settings)}),
                 loc=each["loc"],
                 input=each["input"],
             )
@@ -158,3 +183,49 @@ def _from_file(settings: type[BaseSettings]) -> dict[str, Any]:
 def _unreadable(file: Path, why: str) -> ValidationError:
     problem = PydanticCustomError("config_file", "{why}", {"why": why})
     return ValidationError.from_exception_data(str(file), [InitErrorDetails(type=problem, input=str(file))])
+
+
+def _invalid(error: ValidationError, settings: type[BaseSettings], given: Mapping[str, Any]) -> InvalidValue:
+    """Return what pydantic found as an error of ours: where the first problem is, and all that is wrong."""
+    file = None if error.title == settings.__name__ else error.title
+    (path, why), *others = [(_place(each, file, given), _why(each, settings)) for each in error.errors()]
+    return InvalidValue(path, "; ".join([why, *(f"{place}: {said}" for place, said in others)]))
+
+
+def _place(problem: Mapping[str, Any], file: str | None, given: Mapping[str, Any]) -> str:
+    name = ".".join(map(str, problem["loc"]))
+    if file is not None:
+        return f"{file}: {name}" if name else file
+    variable = next((each for each in os.environ if each.upper() == f"{PREFIX}{name.upper()}"), None)
+    return variable if variable is not None and name not in given else f"$.{name}"
+
+
+def _why(problem: Mapping[str, Any], settings: type[BaseSettings]) -> str:
+    if problem["type"] != "extra_forbidden" or problem["msg"].startswith(_NO_SUCH):
+        return str(problem["msg"]).replace("Input should be", "must be")
+    near = _nearest(str(problem["loc"][-1]), settings.model_fields)
+    return f"{_NO_SUCH}; did you mean {near}?" if near is not None else _NO_SUCH
+
+
+_NO_SUCH: Final = "there is no such setting"
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name.lower(), list(names), n=1)), None)
+
+
+def stray_variables(settings: type[BaseSettings] = Settings) -> Iterator[tuple[str, str | None]]:
+    """Yield the environment variables that look like settings and are none, with the one that may have been meant.
+
+    They are no error: an environment is shared, with releases that know other settings and with programs that name
+    theirs alike.
+    """
+    fields = settings.model_fields
+    for variable in sorted(os.environ):
+        known = variable.upper()
+        if not known.startswith(PREFIX) or _OTHERS.fullmatch(known):
+            continue
+        name = known.removeprefix(PREFIX).lower()
+        if name not in fields:
+            near = _nearest(name, fields)
+            yield variable, None if near is None else f"{PREFIX}{near.upper()}"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from chatfold.checks import checked_new_chat
+from chatfold.checks import checked_kind, checked_new_chat
 from chatfold.version import RELEASE
 from events.codec import decode
 from events.contentlist import content_blobs
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
-from events.errors import LogFileError
+from events.errors import InvalidValue, LogFileError
 from events.ids import ChatId
 from events.levels import level_of_all
 from events.logfile import LogFile, birth, header_of, read_log, write_log
@@ -62,7 +62,11 @@ def load_log(source: str | Path | bytes | Iterable[bytes | str]) -> LogFile:
         OSError: The file cannot be read.
         LogFileError: It is not a log file; says the line.
         DigestMismatch: Its digests do not hold: it was changed after it was written.
+        InvalidValue: It is neither a path nor bytes nor lines.
     """
+    given: object = source
+    if not isinstance(given, str | Path | Iterable):
+        raise InvalidValue("$.source", f"must be a log file's path, bytes or lines, not {type(given).__name__}")
     if isinstance(source, str | Path):
         log = read_log(Path(source).read_bytes().splitlines(), str(source))
     else:
@@ -78,7 +82,9 @@ def decode_log(log: LogFile) -> tuple[Recorded, ...]:
         UnknownEventType: An event is of a type that this release does not know.
         NewerSchema: An event was written by a newer release.
         MalformedEvent: An event is damaged.
+        InvalidValue: It is no log file as ``load_log`` gives it.
     """
+    checked_kind(log, LogFile, "$.log", "what load_log(path) gives")
     return tuple(decode(stored, blobs=log.blobs) for stored in log.events)
 
 

@@ -88,7 +88,7 @@ class NothingToCompact(Refusal):
 
 
 class NothingToClear(Refusal):
-    """Nothing that the model reads follows the newest boundary."""
+    """Nothing that the model reads follows the newest boundary, of which a compaction's summary is a part."""
 
     code = "nothing_to_clear"
 

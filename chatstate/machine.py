@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Final, NamedTuple, cast
 
-from transitions import Machine, MachineError
+from transitions import EventData, Machine, MachineError, State
 
 from chatstate.classify import ARCHIVED, STATUS_OF, X
 from chatstate.errors import ChatNotFound, InvalidState, TransitionNotAllowed
@@ -50,11 +50,25 @@ def _permits(open_in: frozenset[Situation]) -> Callable[[Situation], bool]:
     return condition
 
 
+class _Quiet(State):
+    """A status. The library logs at info that it called what is to be called there; nothing is, so it says nothing."""
+
+    def enter(self, event_data: EventData) -> None:
+        """Do nothing."""
+
+    def exit(self, event_data: EventData) -> None:
+        """Do nothing."""
+
+
+class _Machine(Machine):
+    state_cls = _Quiet
+
+
 def build_machine() -> Machine:
     """Return a machine whose transitions are the table's. Costs some milliseconds: it is built once."""
     rows = _rows()
     states = sorted({status for _, source, dest in rows for status in (source, dest)})
-    machine = Machine(model=None, states=states, initial=None, auto_transitions=False)
+    machine = _Machine(model=None, states=states, initial=None, auto_transitions=False)
     for (trigger, source, dest), situations in rows.items():
         machine.add_transition(trigger, source, dest, conditions=_permits(frozenset(situations)))
     return machine

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from events.errors import InvalidValue
 from events.parts import OnExpiry
@@ -56,7 +56,7 @@ class Limits:
             raise AgentDeclarationError(
                 "limits", f"action_timeout must be positive seconds, not {self.action_timeout!r}"
             )
-        if self.on_expiry not in {"go_on", "end_turn"}:
+        if self.on_expiry not in get_args(OnExpiry):
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):
             raise AgentDeclarationError("limits", f"budget must be a Budget or None, not {type(self.budget).__name__}")

@@ -9,11 +9,12 @@ asked now and then whether it has another context by now: then the chat is marke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, cast, runtime_checkable
 
 from events.content import Content
+from events.errors import InvalidValue
 from events.ids import ChatId
 from events.parts import ContextFault, ContextFilePart, ContextProblemPart, Part, SkillPart
 from events.values import repair_text
@@ -22,13 +23,22 @@ from generation.digest import digest_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFile:
-    """One file. ``truncated``: ``text`` is not all of it; ``os`` and ``directory`` say where its workspace is."""
+    """One file. ``truncated``: ``text`` is not all of it; ``os`` and ``directory`` say where its workspace is.
+
+    Raises:
+        InvalidValue: Something is of another type.
+    """
 
     path: str
     text: str
     truncated: bool = False
     os: str | None = None
     directory: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_texts(path=self.path, text=self.text)
+        if self.os is not None or self.directory is not None:
+            _check_texts(os=self.os or "", directory=self.directory or "")
 
     def part(self) -> ContextFilePart:
         """Return the file as messages carry it, with what cannot be stored in its texts replaced."""
@@ -46,11 +56,17 @@ class ContextSkill:
     """A skill: the model reads its name and what it is for, and asks for its text when it needs it.
 
     ``directory``: where its files are, for people.
+
+    Raises:
+        InvalidValue: Something is no text.
     """
 
     name: str
     description: str
     directory: str
+
+    def __post_init__(self) -> None:
+        _check_texts(name=self.name, description=self.description, directory=self.directory)
 
     def part(self) -> SkillPart:
         """Return the skill as messages carry it."""
@@ -77,6 +93,9 @@ class Context:
     """What a source gave.
 
     ``revision`` names this state of it; by default it is a digest of what the model reads of files and skills.
+
+    Raises:
+        InvalidValue: Something is of another type.
     """
 
     files: tuple[ContextFile, ...] = ()
@@ -85,6 +104,9 @@ class Context:
     problems: tuple[ContextProblem, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_texts(revision=self.revision)
+        for name, kind in (("files", ContextFile), ("skills", ContextSkill), ("problems", ContextProblem)):
+            _check_all(f"$.{name}", getattr(self, name), kind)
         if not self.revision:
             object.__setattr__(self, "revision", self._digest())
 
@@ -105,6 +127,20 @@ class Context:
 
 
 _PROBLEMS: Final = 100
+
+
+def _check_texts(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise InvalidValue(f"$.{name}", f"must be a text, not {type(value).__name__}")
+
+
+def _check_all(path: str, given: object, kind: type) -> None:
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise InvalidValue(path, f"must be a tuple of {kind.__name__}, not {type(given).__name__}")
+    for place, each in enumerate(given):
+        if not isinstance(each, kind):
+            raise InvalidValue(f"{path}[{place}]", f"must be a {kind.__name__}, not {type(each).__name__}")
 
 
 def _content(text: str) -> Content:
@@ -199,9 +235,15 @@ class StaticContext:
         files: The files.
         name: The source's name.
         revision: None for a digest of the files.
+
+    Raises:
+        InvalidValue: They are no list of files, or name or revision is no text.
     """
 
     def __init__(self, files: Iterable[ContextFile], *, name: str = "static", revision: str | None = None) -> None:
+        _check_texts(name=name)
+        if not isinstance(cast("object", files), Iterable):
+            raise InvalidValue("$.files", f"must be a list of ContextFile, not {type(files).__name__}")
         self._name = name
         self._context = Context(files=tuple(files), revision=revision or "")
 

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from events.ids import ChatId
 from generation.context import Context, ContextFile, ContextProblem, ContextSkill, SkillText, SkillUnavailable
@@ -58,6 +58,8 @@ class DirectoryContext:
     """
 
     def __init__(self, roots: Roots | RootsOf, *, name: str = "directory") -> None:
+        if not isinstance(cast("object", name), str):
+            raise AgentDeclarationError("context", f"name must be a text, not {type(name).__name__}")
         self._name = name
         self._roots = roots if callable(roots) else _readable(_places(roots))
         self.tools: Sequence[Tool] = skill_tools(self)

@@ -94,6 +94,21 @@ _TERMINAL: Final = {
     "content_filter": "{name} declined to answer.",
 }
 
+_HOOKS: Final = {
+    "pre_tool_use": "so a call of a tool did not run. Resume to go on: the model reads that it did not run, and may "
+    "call it again",
+    "post_tool_use": "and the tool's result is kept. Resume to go on with it",
+    "pre_compact": "so nothing was summarised. Resume to try again",
+    "pre_compact, on request": "so nothing was summarised. Compact again, or send a message to go on without a summary",
+    "post_compact": "and the summary is kept as it was. Resume to go on with it",
+    "post_compact, on request": "and the summary is kept as it was. Send a message to go on with it",
+    "stop": "and the answer is kept. Resume to end the turn with it, or send a message",
+}
+"""What a hook that could not be asked within a turn left undone, and what goes on from there.
+
+A compaction that was asked for owes no turn: there is nothing to resume.
+"""
+
 _RUN: Final = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+)://(?=[^\s'\"<>)\]])", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"\b[a-z]", re.IGNORECASE)
 _REST: Final = re.compile(r"[^\s'\"<>)\]]+")
@@ -202,6 +217,17 @@ def chain_message(chain: str, provider: str) -> str:
 def limit_message(limit: str, provider: str, **facts: object) -> str:
     """Return the message of a request that is over a limit of its service, with the facts that it tells."""
     return _LIMITS[limit].format(name=display_name(provider), **facts)
+
+
+def hook_message(event: str, *, on_request: bool = False) -> str:
+    """Return the message of a turn that failed because a hook could not be asked.
+
+    Args:
+        event: What it was asked at.
+        on_request: Whether a compaction was asked for, by a user.
+    """
+    what = _HOOKS[f"{event}, on request" if on_request else event]
+    return f"A hook at {event} could not be asked, {what}; or have its operator look."
 
 
 def given_up(message: str, attempts: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from generation.error_texts import fit_detail, fit_message
+from events.errors import InvalidValue
+from generation.error_texts import fit_detail, fit_message, hook_message
 
 
 class GenerationError(Exception):
@@ -84,6 +85,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
 
     Whoever made it, its texts are fit to be stored and streamed: lone surrogates repaired, secrets gone, each cut to
     its length.
+
+    Raises:
+        InvalidValue: Message or detail is no text.
     """
 
     kind: ErrorKind
@@ -97,6 +101,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     too_large: bool = False
 
     def __post_init__(self) -> None:
+        for name, given, kind in (("message", self.message, str), ("detail", self.detail, str | None)):
+            if not isinstance(cast("object", given), kind):
+                raise InvalidValue(f"$.{name}", f"must be a text, not {type(given).__name__}")
         force_setattr(self, "message", fit_message(self.message))
         if self.detail is not None:
             force_setattr(self, "detail", fit_detail(self.detail))
@@ -110,12 +117,16 @@ class ProviderError(GenerationError):
     """A model call failed; ``error`` is its classified form."""
 
     def __init__(self, error: ClassifiedError) -> None:
+        if not isinstance(cast("object", error), ClassifiedError):
+            raise InvalidValue("$.error", f"must be a ClassifiedError, not {type(error).__name__}")
         super().__init__(f"{error.kind}: {error.message}")
         self.error = error
 
 
 class HookFailed(GenerationError):
     """A hook could not be asked, or gave no answer that is allowed: what it was asked about was not done.
+
+    What it says is fit to be logged and shown: redacted and cut as the detail of a turn's error is.
 
     Attributes:
         hook: Its name.
@@ -126,14 +137,18 @@ class HookFailed(GenerationError):
     kind: ErrorKind = "hook_dispatch_failed"
 
     def __init__(self, hook: str, event: str, why: str) -> None:
-        super().__init__(f"hook {hook} at {event}: {why}")
-        self.hook = hook
+        super().__init__(fit_detail(f"hook {hook} at {event}: {why}"))
+        self.hook = fit_message(hook)
         self.event = event
-        self.why = why
+        self.why = fit_detail(why)
 
-    def classified(self) -> ClassifiedError:
-        """Return what it means for a turn: it ends, and nothing is tried again."""
-        message = f"A hook at {self.event} could not be asked. Resume to try again, or have its operator look."
+    def classified(self, *, on_request: bool = False) -> ClassifiedError:
+        """Return what it means for a turn: it ends, and nothing is tried again.
+
+        Args:
+            on_request: Whether it was asked about a compaction that a user wanted.
+        """
+        message = hook_message(self.event, on_request=on_request)
         return ClassifiedError(kind=self.kind, message=message, detail=str(self))
 
 
@@ -142,15 +157,15 @@ class HookDenied(GenerationError):
 
     Attributes:
         event: What it was asked at.
-        reason: Why, in the hook's words.
+        reason: Why, in the hook's words, without secrets and cut as messages are.
     """
 
     kind: ErrorKind = "hook_denied"
 
     def __init__(self, event: str, reason: str) -> None:
-        super().__init__(f"denied by a hook at {event}: {reason}")
         self.event = event
-        self.reason = reason
+        self.reason = fit_message(reason)
+        super().__init__(f"denied by a hook at {event}: {self.reason}")
 
 
 class UnknownModel(GenerationError, ValueError):

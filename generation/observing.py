@@ -18,7 +18,7 @@ from events.ids import ChatId, MessageId
 from events.messages import Step
 from events.parts import Part
 from events.records import AttemptKind, ModelPolicy, Policy, SideCallKind
-from generation.errors import ClassifiedError
+from generation.errors import AgentDeclarationError, ClassifiedError
 from generation.foreign import contained
 from generation.prompt_types import ModelRequest
 from generation.tools.output import CallResult
@@ -249,6 +249,22 @@ class Observers(Observer):
 async def _close(member: Observer) -> None:
     with contained():
         await member.close()
+
+
+def checked_observers(given: object) -> tuple[Observer, ...]:
+    """Return the observers that an engine is given.
+
+    Raises:
+        AgentDeclarationError: They are no list, or something in it is no observer.
+    """
+    if not isinstance(given, Iterable) or isinstance(given, str | Observer):
+        why = f"must be a list of observers, not {type(given).__name__}: write observers=[observer]"
+        raise AgentDeclarationError("observers", why)
+    members = tuple(given)
+    for member in members:
+        if not isinstance(member, Observer):
+            raise AgentDeclarationError("observers", f"{member!r:.80} is no Observer: derive from it")
+    return members
 
 
 def observer_of(members: Iterable[Observer]) -> Observer:

@@ -93,7 +93,7 @@ class Runtime:
     Attributes:
         journal: Runs plans against the store.
         agents: Agents by name.
-        provider: Gives the provider of a name.
+        provider: Gives the provider of a model, or of a provider's name.
         parts: Live parts of this process.
         now: Database time as this process estimates it, microseconds UTC.
         new_id: Gives ids that are never used twice.

@@ -186,7 +186,7 @@ async def _within(seconds: float, provider: str, work: Coroutine[Any, Any, str],
 
 async def _called(runtime: Runtime, config: ModelConfig, question: Question, spent: list[Step], told: _Told) -> str:
     """Call one model, again where that may help, and return what it says."""
-    provider = _provider(runtime, config.provider)
+    provider = _provider(runtime, config.reference)
     model = config.policy()
     request = _request(config, question)
     unit_us = round(runtime.settings.model_retry_unit * SECOND_US)
@@ -198,9 +198,9 @@ async def _called(runtime: Runtime, config: ModelConfig, question: Question, spe
     )
 
 
-def _provider(runtime: Runtime, name: str) -> Provider:
+def _provider(runtime: Runtime, reference: str) -> Provider:
     try:
-        return runtime.provider(name)
+        return runtime.provider(reference)
     except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
         raise ProviderError(ClassifiedError(kind="config", message=f"The model cannot be used: {error}.")) from error
 

@@ -20,9 +20,12 @@ def open_store(url: str) -> Store:
             ``memory://``. See :mod:`store.urls` for the settings that may follow a question mark.
 
     Raises:
-        InvalidStoreUrl: The URL has none of these forms.
+        InvalidStoreUrl: The URL has none of these forms, or is no text.
         MissingExtra: The PostgreSQL driver is not installed.
     """
+    given: object = url
+    if not isinstance(given, str):
+        raise InvalidStoreUrl(f"{given!r:.80}", f"a store's URL is a text, not {type(given).__name__}")
     scheme = url.partition("://")[0]
     if scheme == "sqlite":
         from store.sqlite import SqliteStore

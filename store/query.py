@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import get_args
 
 from msgspec import Struct
@@ -36,16 +36,22 @@ class ChatQuery(Struct, frozen=True, kw_only=True):
         for field in ("owner", "agent", "parent"):
             _check_field(field, "a text or None", isinstance(getattr(self, field), str | None))
         _check_field("archived", "True, False or None", isinstance(self.archived, bool | None))
-        for status in () if self.statuses is None else self.statuses:
-            _check_field("statuses", f"among {', '.join(get_args(Status))}", status in get_args(Status))
+        if self.statuses is not None:
+            wanted = f"a tuple of some of {', '.join(get_args(Status))}"
+            _check_field("statuses", wanted, _is_list(self.statuses))
+            _check_field("statuses", wanted, all(status in get_args(Status) for status in self.statuses))
         _check_field("labels", "a mapping of texts", isinstance(self.labels, Mapping))
         texts = (text for pair in self.labels.items() for text in pair)
         _check_field("labels", "a mapping of texts", all(isinstance(text, str) for text in texts))
         _check_field("limit", "a number from 0 on", type(self.limit) is int and 0 <= self.limit < 2**63)
         if self.before is not None:
-            seen = tuple(self.before)
+            seen = tuple(self.before) if _is_list(self.before) else ()
             fits = len(seen) == 2 and type(seen[0]) is int and 0 <= seen[0] < 2**63 and isinstance(seen[1], str)
             _check_field("before", "(listed_at, chat) of the last row seen", fits)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 
 def _check_field(field: str, wanted: str, fits: bool) -> None:  # noqa: FBT001

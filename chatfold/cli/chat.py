@@ -64,7 +64,7 @@ def run_chat(out: Out, options: ChatOptions, *, log_level: str | None, base_url:
     engine = Engine(store_url(settings), agents, settings=settings)
     if reference is not None:
         # A missing SDK is said now, and not as a failed turn.
-        engine.runtime.provider(reference.partition("/")[0])
+        engine.runtime.provider(reference)
     with running(engine) as session:
         talk = _Talk(out, session, options, agents, reference, interactive=interactive)
         talk.run(given)

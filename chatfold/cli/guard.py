@@ -25,6 +25,7 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
+_PYDANTIC: Final = "pydantic_core._pydantic_core.ValidationError"
 _PARSING: Final = re.compile(r", unable to parse [^;]*")
 
 
@@ -153,6 +154,13 @@ def _setting(error: BaseException) -> tuple[str, int]:
     return f"{title}: {said}" if of_file else said, USAGE
 
 
+def _value(error: BaseException) -> tuple[str, int]:
+    """Settings are told as they were given: as an option, a variable, or in the file."""
+    cause = error.__cause__
+    settings = cause is not None and f"{type(cause).__module__}.{type(cause).__qualname__}" == _PYDANTIC
+    return _setting(cause) if cause is not None and settings else (str(error), USAGE)
+
+
 def _problem(problem: Mapping[str, Any], *, of_file: bool) -> str:
     """Say what is wrong with a setting: how it was given, what was given, and what may be."""
     name = ".".join(map(str, problem["loc"]))
@@ -161,7 +169,7 @@ def _problem(problem: Mapping[str, Any], *, of_file: bool) -> str:
     variable = f"CHATFOLD_{name.upper()}"
     shown = name if of_file else variable if variable in os.environ else f"--{name.replace('_', '-')}"
     if problem["type"] == "extra_forbidden":
-        return f"{shown}: there is no such setting"
+        return f"{shown}: {problem['msg']}"
     return f"{shown}={problem['input']}: {plain_words(problem['msg'])}"
 
 
@@ -180,10 +188,10 @@ _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
     "store.errors.ChatExists": _plain(FAILED, ": --as ID"),
     "store.errors.StoreError": _plain(FAILED),
     "events.errors.LogFileError": _plain(FAILED),
-    "events.errors.InvalidValue": _plain(USAGE),
+    "events.errors.InvalidValue": _value,
     "events.errors.EventsError": _plain(FAILED),
     "generation.errors.UnknownModel": _plain(USAGE),
     "generation.errors.UnknownAgent": _plain(USAGE),
     "generation.errors.GenerationError": _plain(FAILED),
-    "pydantic_core._pydantic_core.ValidationError": _setting,
+    _PYDANTIC: _setting,
 }

@@ -32,7 +32,7 @@ def load_settings(db: str | None, log_level: str | None, *, base_url: str | None
     """Return the settings: what was typed before environment and TOML file. Sets up logging.
 
     Raises:
-        pydantic.ValidationError: A setting is wrong.
+        InvalidValue: A setting is wrong.
     """
     from chatfold.cli.logs import set_up
     from chatfold.settings import Settings

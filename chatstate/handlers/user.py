@@ -124,11 +124,20 @@ def compact(ctx: Context, command: c.Compact) -> v.CompactionRequested:
 def clear(ctx: Context, command: c.Clear) -> v.ContextCleared:
     """Write a clear boundary."""
     if not ctx.control.indexes.visible_after:
-        ctx.refuse(NothingToClear, "nothing that the model reads follows the newest boundary")
+        ctx.refuse(NothingToClear, _nothing_to_clear(ctx.control))
     given = ctx.answers()
     marker = message_id(ctx.version, len(given) + 1)
     trio = boundary("chat_cleared", marker, command.sentinel, Content({"source": "manual"}))
     return v.ContextCleared(answers=given, added=trio)
+
+
+def _nothing_to_clear(control: Control) -> str:
+    """Say why there is nothing to clear; of a compaction, whose summary is a part of it, what to do to be rid of it."""
+    why = "nothing that the model reads follows the newest boundary"
+    if control.indexes.boundary_kind != "chat_summarized":
+        return why
+    undo = ", or uncompact" if control.status == "waiting" else ""
+    return f"{why}, a compaction, and its summary is a part of it: send a message first{undo}"
 
 
 def archive(_ctx: Context, _command: c.Archive) -> v.ChatArchived:

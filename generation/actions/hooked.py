@@ -31,7 +31,7 @@ async def hint_of_hooks(attempt: Attempt) -> str | None:
     try:
         return await _ask(attempt, "pre_compact", {"manual": _manual(attempt)})
     except HookFailed as failure:
-        raise ProviderError(failure.classified()) from failure
+        raise ProviderError(failure.classified(on_request=_manual(attempt))) from failure
 
 
 async def after_effect(attempt: Attempt, outcome: Outcome) -> Outcome:
@@ -46,7 +46,8 @@ async def after_effect(attempt: Attempt, outcome: Outcome) -> Outcome:
         if isinstance(outcome, Answered) and asked.at("stop"):
             return await _after_answer(attempt, outcome)
     except HookFailed as failure:
-        return replace(outcome, error=failure.classified())  # type: ignore[type-var]  # one of these two
+        on_request = isinstance(outcome, Summarised) and outcome.manual
+        return replace(outcome, error=failure.classified(on_request=on_request))  # type: ignore[type-var]  # one of these two
     except asyncio.CancelledError:
         if attempt.scope.cause in (None, Cause.LEASE_LOST):
             raise

@@ -30,6 +30,9 @@ from generation.hooks.contract import (
 from generation.models import check_count
 from generation.tools.contract import is_duration
 from store.failpoints import reach
+from store.log import get_logger
+
+_log: Final = get_logger(__name__)
 
 
 @runtime_checkable
@@ -153,7 +156,8 @@ class Hooks:
         admission: How many of these may let new work in, so that work under way always finds one.
 
     Raises:
-        AgentDeclarationError: Something is no hook, or ``admission`` leaves no slot to work under way.
+        AgentDeclarationError: Something is no hook, one has no name, no known events or no time, or ``admission``
+            leaves no slot to work under way.
     """
 
     def __init__(self, hooks: Iterable[Hook] = (), *, slots: int = 32, admission: int = 16) -> None:
@@ -163,8 +167,12 @@ class Hooks:
             raise AgentDeclarationError("hooks", why)
         self._hooks: Final = tuple(hooks)
         for hook in self._hooks:
-            if not isinstance(cast("object", hook), Hook):
+            if not isinstance(cast("object", hook), Hook) or isinstance(hook, type):
                 raise AgentDeclarationError("hooks", f"{hook!r:.80} is no hook")
+            if not isinstance(name := cast("object", hook.name), str):
+                raise AgentDeclarationError("hooks", f"the name of {hook!r:.80} must be a text, not {_kind(name)}")
+            checked_events(name, hook.events)
+            checked_timeout(name, hook.timeout)
         for name, count in (("slots", slots), ("admission", admission)):
             check_count("hooks", name, count, 1)
         if not admission < slots:
@@ -195,6 +203,24 @@ class Hooks:
         Raises:
             HookFailed: One of them could not be asked, or gave no answer that is allowed.
         """
+        try:
+            return await self._ask_all(event, chat, place, facts, input_as)
+        except HookFailed as failure:
+            # Not ``event``: so is called what a line of the log says.
+            _log.warning(
+                "hook_failed",
+                at=event,
+                hook=failure.hook,
+                chat=chat,
+                id=hook_id(chat, event, place),
+                kind=failure.kind,
+                reason=failure.why,
+            )
+            raise
+
+    async def _ask_all(
+        self, event: HookEvent, chat: str, place: str, facts: Mapping[str, Json], input_as: str | None
+    ) -> Verdict:
         verdict = _SILENT
         for hook in self._hooks:
             if event not in hook.events:
@@ -243,6 +269,10 @@ class Hooks:
         async with self._admission, self._slots:
             with contained():
                 return await hook.ask(call)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 NO_HOOKS: Final = Hooks()

@@ -54,7 +54,7 @@ class HttpHook:
             raise AgentDeclarationError("hook", f"its url is none: {error}") from None
         if parsed.scheme not in {"http", "https"} or not parsed.host:
             raise AgentDeclarationError("hook", "its url must begin with http:// or https:// and name a host")
-        self.name: Final = f"{parsed.scheme}://{parsed.host}{parsed.path}"
+        self.name: Final = f"{parsed.scheme}://{parsed.netloc.decode()}{parsed.path}"
         self.events: Final = checked_events(self.name, events)
         self.timeout: Final = checked_timeout(self.name, timeout)
         given: object = headers

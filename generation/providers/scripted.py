@@ -6,12 +6,14 @@ Owns playing a script's turns as streams. The vocabulary of scripts stands in ``
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from math import inf
+from typing import Final, cast
 
 import anyio
 import msgspec
 
+from events.errors import InvalidValue
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError, ProviderError
 from generation.prompt_kept import made_of
@@ -55,6 +57,9 @@ class ScriptedProvider:
 
     Attributes:
         requests: The requests so far, for tests.
+
+    Raises:
+        InvalidValue: The script is no list of turns and no function, the delay no seconds, or the name no text.
     """
 
     def __init__(
@@ -65,6 +70,18 @@ class ScriptedProvider:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         name: str = NAME,
     ) -> None:
+        turns: object = script
+        if not callable(turns):
+            if not isinstance(turns, Sequence) or isinstance(turns, str | bytes):
+                raise InvalidValue("$.script", f"must be a list of turns, or a function, not {type(turns).__name__}")
+            for place, each in enumerate(turns):
+                if not isinstance(each, Turn | str):
+                    raise InvalidValue(f"$.script[{place}]", f"must be a turn or a text, not {type(each).__name__}")
+        seconds: object = delay
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < inf:
+            raise InvalidValue("$.delay", f"must be seconds, not {delay!r:.80}")
+        if not isinstance(cast("object", name), str):
+            raise InvalidValue("$.name", f"must be a text, not {type(name).__name__}")
         self._script: Final = script
         self._delay: Final = delay
         self._sleep: Final = sleep

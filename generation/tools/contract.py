@@ -157,9 +157,9 @@ class Tool:
         name: object = self.name
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ToolDeclarationError(str(self.name), "a name is 1 to 64 letters, digits, _ or -")
-        if self.runner not in {"local", "client"}:
+        if self.runner not in get_args(ToolRunner):
             raise ToolDeclarationError(self.name, f"runner is local or client, not {self.runner!r}")
-        if self.crash not in {"rerun", "report"}:
+        if self.crash not in get_args(CrashPolicy):
             raise ToolDeclarationError(self.name, f"crash is rerun or report, not {self.crash!r}")
         if self.reconcile is not None:
             self._check_reconcile(self.reconcile)
@@ -167,6 +167,9 @@ class Tool:
             raise ToolDeclarationError(self.name, "a local tool has a function, a client's has none")
         if not isinstance(self.description, str):
             raise ToolDeclarationError(self.name, f"the description is a text, not {type(self.description).__name__}")
+        for given in ("exclusive", "stop_after", "needs_approval"):
+            if not isinstance(flag := getattr(self, given), bool):
+                raise ToolDeclarationError(self.name, f"{given} must be True or False, not {type(flag).__name__}")
         for given in ("timeout", "action_timeout"):
             if (seconds := getattr(self, given)) is not None and not is_duration(seconds):
                 raise ToolDeclarationError(self.name, f"{given} must be positive seconds, not {seconds!r}")

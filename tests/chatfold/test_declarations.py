@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -11,18 +11,34 @@ import pytest
 from chatfold import (
     Agent,
     Budget,
+    ChatQuery,
+    ClassifiedError,
+    Context,
+    ContextFile,
+    ContextSkill,
+    DirectoryContext,
     Engine,
     GenerationError,
+    InvalidStoreUrl,
     InvalidValue,
     Limits,
     ModelConfig,
     Prices,
+    ProviderError,
+    StaticContext,
+    Tool,
     WebSearch,
     client_tool,
+    decode_log,
+    load_log,
+    open_store,
     result,
     tool,
 )
-from chatfold.hooks import Hooks, HttpHook, PythonHook
+from chatfold.hooks import HookCall, Hooks, HttpHook, PythonHook
+from chatfold.testing import ScriptedProvider
+from generation.observing import Observer
+from store.memory import MemoryStore
 
 
 def plain(a: int) -> int:
@@ -38,6 +54,21 @@ def one() -> str:
 OBJECT: Final = {"type": "object"}
 HOOK: Final = PythonHook(lambda _: None, ["stop"])
 AGENT: Final = Agent(name="a", model="scripted")
+CLIENT: Final[dict[str, Any]] = {"name": "t", "description": "d", "schema": OBJECT, "runner": "client"}
+
+
+class Named:
+    """A hook of an application's own."""
+
+    def __init__(self, name: Any, *, events: Sequence[str] = ("stop",), timeout: float = 1.0) -> None:
+        self.name = name
+        self.events = events
+        self.timeout = timeout
+
+    async def ask(self, call: HookCall) -> None:
+        """Observe."""
+
+
 MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], str]]] = [
     (Agent, (), {"name": "a", "tools": one}, "tools must be a list of tools, not Tool: write"),
     (Agent, (), {"name": "a", "tools": 5}, "tools must be a list of tools, not int"),
@@ -86,6 +117,20 @@ MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any
     (Engine, ("memory://",), {"hooks": "stop"}, "hooks: must be a list of hooks, not str"),
     (Engine, ("memory://",), {"hooks": [plain]}, "hooks: <function plain .* is no hook"),
     (Engine, ("memory://",), {"observers": 5}, "observers: must be a list of observers, not int: write observers="),
+    (Engine, ("memory://",), {"observers": [5]}, "observers: 5 is no Observer: derive from it"),
+    (Engine, ("memory://",), {"observers": Observer()}, "must be a list of observers, not Observer: write observers="),
+    (Engine, ("memory://",), {"observers": [Observer]}, "observers: <class .*> is no Observer"),
+    (Hooks, ([Named(5)],), {}, "hooks: the name of .* must be a text, not int"),
+    (Hooks, ([Named("n", timeout=0)],), {}, "hook 'n': timeout must be positive seconds, not 0"),
+    (Hooks, ([Named("n", events=["start"])],), {}, "hook 'n': there is no event 'start'"),
+    (Hooks, ([PythonHook],), {}, "hooks: <class .* is no hook"),
+    (Limits, (), {"on_expiry": [5]}, "limits: on_expiry is go_on or end_turn, not .5."),
+    (Tool, (), {**CLIENT, "runner": [5]}, "tool 't': runner is local or client, not .5."),
+    (Tool, (), {**CLIENT, "crash": {}}, "tool 't': crash is rerun or report, not {}"),
+    (tool(exclusive=1), (plain,), {}, "tool 'plain': exclusive must be True or False, not int"),  # type: ignore[call-overload]
+    (tool(stop_after="no"), (plain,), {}, "tool 'plain': stop_after must be True or False, not str"),  # type: ignore[call-overload]
+    (tool(needs_approval=[]), (plain,), {}, "tool 'plain': needs_approval must be True or False"),  # type: ignore[call-overload]
+    (DirectoryContext, ("/tmp",), {"name": 5}, "context: name must be a text, not int"),
     (Hooks, (), {"slots": "many"}, "hooks: slots must be a whole number, not str"),
     (Hooks, (), {"admission": 0}, "hooks: admission must be at least 1, not 0"),
     (Hooks, (), {"slots": 4, "admission": 4}, "hooks: admission must be 1 to 3, not 4"),
@@ -137,7 +182,49 @@ def test_a_mistake_says_what_it_should_be(
         make(*given, **options)
 
 
+VALUES: Final[list[tuple[Callable[..., object], dict[str, Any], str]]] = [
+    (Engine, {"store": 5}, "$.store: must be a store or its URL, not int"),
+    (Engine, {"store": MemoryStore}, "$.store: must be a store or its URL, not the class MemoryStore"),
+    (Engine, {"store": "memory://", "worker": "no"}, "$.worker: must be True or False, not str"),
+    (Engine, {"store": "memory://", "providers": {"p": 5}}, "$.providers['p']: must be a provider, not int"),
+    (Engine, {"store": "memory://", "providers": {5: 5}}, "$.providers: must be a mapping from names, texts, to"),
+    (result, {"call": "c", "output": "x", "media": 5}, "$.media: must be a list of ToolFile, not int"),
+    (result, {"call": "c", "output": "x", "attachments": "f"}, "$.attachments: must be a list of ToolFile, not str"),
+    (result, {"call": "c", "output": "x", "media": [5]}, "$.media: a file is left out: it is a int, not a ToolFile"),
+    (ChatQuery, {"statuses": 5}, "$.statuses: must be a tuple of some of pending, running,"),
+    (ChatQuery, {"statuses": "error"}, "$.statuses: must be a tuple of some of pending, running,"),
+    (ChatQuery, {"before": 5}, "$.before: must be (listed_at, chat) of the last row seen"),
+    (StaticContext, {"files": 5}, "$.files: must be a list of ContextFile, not int"),
+    (StaticContext, {"files": [5]}, "$.files[0]: must be a ContextFile, not int"),
+    (StaticContext, {"files": [], "name": 5}, "$.name: must be a text, not int"),
+    (Context, {"skills": 5}, "$.skills: must be a tuple of ContextSkill, not int"),
+    (Context, {"problems": [5]}, "$.problems[0]: must be a ContextProblem, not int"),
+    (ContextFile, {"path": "a", "text": b"b"}, "$.text: must be a text, not bytes"),
+    (ContextFile, {"path": "a", "text": "b", "os": 5}, "$.os: must be a text, not int"),
+    (ContextSkill, {"name": "a", "description": None, "directory": ""}, "$.description: must be a text, not NoneType"),
+    (ClassifiedError, {"kind": "auth", "message": 5}, "$.message: must be a text, not int"),
+    (ClassifiedError, {"kind": "auth", "message": "m", "detail": 5}, "$.detail: must be a text, not int"),
+    (ProviderError, {"error": "down"}, "$.error: must be a ClassifiedError, not str"),
+    (ScriptedProvider, {"script": "hi"}, "$.script: must be a list of turns, or a function, not str"),
+    (ScriptedProvider, {"script": [5]}, "$.script[0]: must be a turn or a text, not int"),
+    (ScriptedProvider, {"script": [], "delay": "5"}, "$.delay: must be seconds, not '5'"),
+    (load_log, {"source": 5}, "$.source: must be a log file's path, bytes or lines, not int"),
+    (decode_log, {"log": b""}, "$.log: must be what load_log(path) gives, not bytes"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "said"), VALUES, ids=[f"{i}" for i, _ in enumerate(VALUES)])
+def test_a_wrong_value_is_named_with_what_was_expected(
+    make: Callable[..., object], given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        make(**given)
+    assert str(refused.value).startswith(said)
+
+
 def test_settings_and_results_are_what_they_are() -> None:
+    with pytest.raises(InvalidStoreUrl, match="a store's URL is a text, not int"):
+        open_store(5)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.settings: must be a Settings, not dict"):
         Engine("memory://", settings={"poll": 1})  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"\$\.providers: must be a mapping from names to providers, not list"):

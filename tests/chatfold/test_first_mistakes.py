@@ -79,7 +79,8 @@ async def test_a_model_of_no_provider_of_the_worker_fails_the_turn_and_says_so(t
         error = (await web.settled("d")).control.last_error
     assert error is not None
     assert error.kind == "config"
-    assert "there is no provider of that name; valid forms are anthropic/NAME" in error.message.text
+    said = "model 'nowhere/any': there is no provider of that name; valid forms are anthropic/NAME"
+    assert said in error.message.text
 
 
 async def test_what_nobody_will_run_is_not_waited_for(engine: Engine) -> None:

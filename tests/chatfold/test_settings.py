@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from chatfold import Settings
+from chatfold import Engine, InvalidValue, Settings
+from chatfold.settings import stray_variables
 
 
 def test_each_source_outweighs_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,16 +33,18 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "settings.toml"
     file.write_text("pol = 2.0\n")
     monkeypatch.setenv("CHATFOLD_CONFIG", str(file))
-    with pytest.raises(ValidationError, match="pol"):
+    with pytest.raises(InvalidValue, match="pol"):
         Settings()
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("pol = 2.0", "pol\n  Extra inputs"),
-        ("poll = 'soon'", "poll\n  Input should be a valid number"),
-        ("base_url = 'foo'", "base_url\n  a service's URL is http"),
+        ("pol = 2.0", "pol: there is no such setting; did you mean poll?"),
+        ("nothing_like_it = 2.0", "nothing_like_it: there is no such setting"),
+        ("pol = 2.0\nlease = 0", "pol: there is no such setting; did you mean poll?"),
+        ("poll = 'soon'", "poll: must be a valid number"),
+        ("base_url = 'foo'", "base_url: a service's URL is http"),
         ("poll ==", "is not TOML: Invalid value"),
     ],
 )
@@ -50,9 +54,9 @@ def test_what_is_wrong_with_the_file_names_it(
     file = tmp_path / "settings.toml"
     file.write_text(text)
     monkeypatch.setenv("CHATFOLD_CONFIG", str(file))
-    with pytest.raises(ValidationError) as refused:
+    with pytest.raises(InvalidValue) as refused:
         Settings()
-    assert refused.value.title == str(file)
+    assert refused.value.path.startswith(str(file))
     assert problem in str(refused.value)
 
 
@@ -61,16 +65,16 @@ def test_a_file_that_is_named_and_not_there_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("CHATFOLD_CONFIG", str(tmp_path / name))
-    with pytest.raises(ValidationError, match=f"{tmp_path / name}\n.*; CHATFOLD_CONFIG names it"):
+    with pytest.raises(InvalidValue, match=f"^{tmp_path / name}: .*; CHATFOLD_CONFIG names it"):
         Settings()
 
 
 @pytest.mark.parametrize("url", ["foo", "", "htp://x", "http://", "http://a b", "http://h:port", "http://h:0", "//x"])
 def test_a_base_url_that_reaches_nothing_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    with pytest.raises(ValidationError, match=r"http://HOST|holds blanks|Port could not"):
+    with pytest.raises(InvalidValue, match=r"http://HOST|holds blanks|Port could not"):
         Settings(base_url=url)
     monkeypatch.setenv("CHATFOLD_BASE_URL", url)
-    with pytest.raises(ValidationError, match=r"http://HOST|holds blanks|Port could not"):
+    with pytest.raises(InvalidValue, match=r"http://HOST|holds blanks|Port could not"):
         Settings()
 
 
@@ -81,7 +85,7 @@ def test_a_base_url_that_may_reach_something_is_taken(url: str) -> None:
 
 def test_a_value_out_of_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHATFOLD_CAPACITY", "0")
-    with pytest.raises(ValidationError, match="capacity"):
+    with pytest.raises(InvalidValue, match="CHATFOLD_CAPACITY: must be"):
         Settings()
 
 
@@ -91,7 +95,7 @@ def test_a_value_out_of_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ["capacity", "lease", "poll", "grace", "first_part_timeout", "silence_timeout", "model_retry_unit", "queue_limit"],
 )
 def test_every_number_has_its_bounds(name: str, value: float) -> None:
-    with pytest.raises(ValidationError, match=name):
+    with pytest.raises(InvalidValue, match=name):
         Settings.model_validate({name: value})
 
 
@@ -100,3 +104,73 @@ def test_worker_settings_take_every_time_of_the_same_name() -> None:
     worker = settings.worker_settings()
     for name in ("lease", "poll", "grace", "first_part_timeout", "silence_timeout", "capacity", "model_retry_unit"):
         assert getattr(worker, name) == getattr(settings, name)
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "path", "why"),
+    [
+        ({"leese": 3}, {}, "$.leese", "there is no such setting; did you mean lease?"),
+        ({"zzz": 3}, {}, "$.zzz", "there is no such setting"),
+        ({"lease": 0}, {}, "$.lease", "must be greater than 0"),
+        ({"lease": 0}, {"CHATFOLD_LEASE": "3"}, "$.lease", "must be greater than 0"),
+        ({}, {"CHATFOLD_LEASE": "0"}, "CHATFOLD_LEASE", "must be greater than 0"),
+        ({"leese": 3}, {"CHATFOLD_POLL": "0"}, "CHATFOLD_POLL", "must be greater than 0; $.leese: there is no such"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_of_ours_that_says_where(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], variables: dict[str, str], path: str, why: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidValue) as refused:
+        Settings(**given)
+    assert refused.value.path == path
+    assert refused.value.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("CHATFOLD_LEESE", "CHATFOLD_LEASE"),
+        ("chatfold_quee_limit", "CHATFOLD_QUEUE_LIMIT"),
+        ("CHATFOLD_ZZZ", None),
+        ("CHATFOLD_DB_PORTS", None),
+    ],
+)
+async def test_a_variable_that_is_no_setting_is_warned_of_and_refused_nowhere(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, nearest: str | None
+) -> None:
+    monkeypatch.setenv(variable, "3")
+    engine = Engine("memory://", worker=False)
+    assert engine.settings == Settings()
+    (record,) = [each for each in caplog.records if each.getMessage() == "setting_unknown"]
+    said: Any = vars(record)
+    assert (record.levelname, said["variable"], said["nearest"]) == ("WARNING", variable, nearest)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "CHATFOLD_CONFIG",
+        "CHATFOLD_FAILPOINTS",
+        "CHATFOLD_TEST_PYTHONS",
+        "CHATFOLD_BENCH_POSTGRES",
+        "CHATFOLD_LEASE",
+        "chatfold_lease",
+        "CHATFOLDLEESE",
+        "ANTHROPIC_BASE_URL",
+        "CHATFOLD_SERVICE_HOST",
+        "CHATFOLD_SERVICE_PORT",
+        "CHATFOLD_SERVICE_PORT_HTTP",
+        "CHATFOLD_PORT",
+        "CHATFOLD_PORT_8000_TCP",
+        "CHATFOLD_PORT_8000_TCP_ADDR",
+        "CHATFOLD_DB_SERVICE_HOST",
+        "CHATFOLD_DB_PORT_5432_TCP_PROTO",
+    ],
+)
+def test_what_others_read_is_not_warned_of(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    for name in [name for name in os.environ if name.upper().startswith("CHATFOLD")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, "3")
+    assert list(stray_variables()) == []

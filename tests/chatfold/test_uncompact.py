@@ -9,7 +9,7 @@ import pytest
 
 from chatfold.engine import Engine
 from chatfold.testing import ModelRequest, Turn, turn
-from chatstate.errors import NothingToCompact, TransitionNotAllowed
+from chatstate.errors import NothingToClear, NothingToCompact, TransitionNotAllowed
 from events.messages import Usage
 from generation.agents import Agent
 from generation.models import ModelConfig
@@ -110,3 +110,25 @@ async def test_what_is_no_compaction_is_not_taken_back() -> None:
             await engine.uncompact(CHAT)
         with pytest.raises(NothingToCompact):
             await engine.compact(CHAT)
+
+
+@pytest.mark.parametrize("way", ["send", "uncompact"])
+async def test_a_summary_is_cleared_with_what_follows_it_or_taken_back(way: str) -> None:
+    """A clear right after a compaction is refused, and what the refusal says to do leads to one."""
+    provider = ScriptedProvider(answer)
+    async with engine_on(MemoryStore(), None, provider=provider) as engine:
+        await compacted(engine)
+        with pytest.raises(NothingToClear, match=r"a compaction, .*: send a message first, or uncompact$"):
+            await engine.clear(CHAT)
+        if way == "send":
+            await engine.send_message(CHAT, "More")
+            await engine.settled(CHAT)
+            assert "They met." in str(provider.requests[-1].messages), "the summary was read still"
+        else:
+            await engine.uncompact(CHAT)
+        await engine.clear(CHAT)
+        with pytest.raises(NothingToClear, match=r"follows the newest boundary$"):
+            await engine.clear(CHAT)
+        await engine.send_message(CHAT, "Anew")
+        await engine.settled(CHAT)
+        assert "They met." not in str(provider.requests[-1].messages)

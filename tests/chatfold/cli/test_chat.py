@@ -98,7 +98,7 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
     ("arguments", "sentence"),
     [
         (["Hello", "--model", "gpt"], "model 'gpt': must be provider/name"),
-        (["Hello", "--model", "nowhere/x"], "nowhere"),
+        (["Hello", "--model", "nowhere/x"], "model 'nowhere/x': there is no provider of that name"),
         (["Hello", "--agents", "nothing"], "give MODULE:NAME"),
         (["Hello", "--agents", "nothing_there:X"], "cannot be loaded: ModuleNotFoundError"),
         (["Hello", "--agents", "json:dumps"], "cannot be loaded: TypeError"),

@@ -184,7 +184,8 @@ def test_wrong_settings_are_named(chats: Cli) -> None:
     assert done.err == "chatfold: CHATFOLD_POLL=soon: must be a valid number\n"
     Path("chatfold.toml").write_text("pol = 1\npoll = 'soon'\n")
     assert chats.run("list").err == (
-        "chatfold: chatfold.toml: poll=soon: must be a valid number; pol: there is no such setting\n"
+        "chatfold: chatfold.toml: poll=soon: must be a valid number; "
+        "pol: there is no such setting; did you mean poll?\n"
     )
     Path("chatfold.toml").write_text("poll =\n")
     done = chats.run("list")

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from pydantic import ValidationError
 
-from chatfold import Agent, Engine, Limits, Settings
+from chatfold import Agent, Engine, InvalidValue, Limits, Settings
 from events.vocabulary import RetryScheduled
 from generation.errors import GenerationError, InvalidBaseUrl, ProviderError
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText
@@ -54,10 +53,10 @@ def test_what_is_no_url_is_refused_when_the_provider_is_made(
 
 @pytest.mark.parametrize("url", NO_URLS, ids=repr)
 def test_settings_take_no_such_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValidationError, match=NO_URLS[url]):
+    with pytest.raises(InvalidValue, match=NO_URLS[url]):
         Settings(base_url=url)
     monkeypatch.setenv("CHATFOLD_BASE_URL", url)
-    with pytest.raises(ValidationError, match=NO_URLS[url]):
+    with pytest.raises(InvalidValue, match=NO_URLS[url]):
         Settings()
 
 
