@@ -54,7 +54,8 @@ class Limits:
             check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
         if not is_duration(self.action_timeout):
             raise AgentDeclarationError(
-                "limits", f"action_timeout must be positive seconds, not {self.action_timeout!r}"
+                "limits",
+                f"action_timeout must be positive seconds, at most a hundred years, not {self.action_timeout!r}",
             )
         if self.on_expiry not in get_args(OnExpiry):
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")

@@ -90,7 +90,9 @@ def checked_timeout(name: str, seconds: float) -> float:
         AgentDeclarationError: They are no number of seconds that ends.
     """
     if not is_duration(seconds):
-        raise AgentDeclarationError(f"hook {name!r}", f"timeout must be positive seconds, not {seconds!r}")
+        raise AgentDeclarationError(
+            f"hook {name!r}", f"timeout must be positive seconds, at most a hundred years, not {seconds!r}"
+        )
     return seconds
 
 

@@ -7,7 +7,6 @@ running a call is ``generation.tools.execute``'s.
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -42,9 +41,13 @@ the function of the dead worker may be running still: ``NOT_HAPPENED`` is right 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
+LONGEST: Final = 100 * 366 * 86_400
+"""Seconds that a time may last at most, a hundred years: what comes after it must fit into an event."""
+
+
 def is_duration(seconds: object) -> bool:
-    """Whether something is a number of seconds that ends."""
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
+    """Whether something is a number of seconds that ends, within a hundred years."""
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST
 
 
 class CallCancelled(Exception):
@@ -172,7 +175,9 @@ class Tool:
                 raise ToolDeclarationError(self.name, f"{given} must be True or False, not {type(flag).__name__}")
         for given in ("timeout", "action_timeout"):
             if (seconds := getattr(self, given)) is not None and not is_duration(seconds):
-                raise ToolDeclarationError(self.name, f"{given} must be positive seconds, not {seconds!r}")
+                raise ToolDeclarationError(
+                    self.name, f"{given} must be positive seconds, at most a hundred years, not {seconds!r}"
+                )
         if self.on_expiry is not None and self.on_expiry not in get_args(OnExpiry):
             raise ToolDeclarationError(self.name, f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         self._check_client()

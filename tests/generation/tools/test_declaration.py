@@ -332,9 +332,18 @@ def test_what_is_asked_of_the_client_may_have_its_own_deadline() -> None:
     ("options", "says"),
     [
         ({"runner": "client", "timeout": 5}, "its time is the action_timeout"),
-        ({"runner": "client", "action_timeout": 0}, "action_timeout must be positive seconds, not 0"),
-        ({"runner": "client", "action_timeout": True}, "action_timeout must be positive seconds, not True"),
-        ({"runner": "client", "action_timeout": float("inf")}, "action_timeout must be positive seconds, not inf"),
+        (
+            {"runner": "client", "action_timeout": 0},
+            "action_timeout must be positive seconds, at most a hundred years, not 0",
+        ),
+        (
+            {"runner": "client", "action_timeout": True},
+            "action_timeout must be positive seconds, at most a hundred years, not True",
+        ),
+        (
+            {"runner": "client", "action_timeout": float("inf")},
+            "action_timeout must be positive seconds, at most a hundred years, not inf",
+        ),
         ({"runner": "client", "on_expiry": "stop"}, "on_expiry is go_on or end_turn, not 'stop'"),
         ({"function": print, "action_timeout": 5}, "nothing is asked of the client"),
         ({"function": print, "on_expiry": "go_on"}, "nothing is asked of the client"),
