@@ -97,9 +97,9 @@ def answer_of(value: Any, budget: int) -> Answer:
     """Return what a tool gave as an answer.
 
     A text stays a text, and bytes become one; models, dataclasses, structs and other things with a JSON form become
-    JSON. Bytes that are no UTF-8 are repaired, wherever they stand. Keys become texts, and where two of a mapping become
-    equal the later one is told apart by a number (``{1: 2, "1": 3}``: ``"1"`` and ``"1 (2)"``). A value over the budget becomes text with its
-    middle left out. What has no JSON form becomes an error.
+    JSON. Bytes that are no UTF-8 are repaired, wherever they stand. Keys become texts, and where two of a mapping
+    become equal the later one is told apart by a number (``{1: 2, "1": 3}``: ``"1"`` and ``"1 (2)"``). A value over the
+    budget becomes text with its middle left out. What has no JSON form becomes an error.
 
     Args:
         value: What the function returned.
