@@ -157,8 +157,9 @@ class ChatKeeping(Commanding):
 
         Messages that left history (an edit removed them, their compaction was undone, or they were deleted from the
         queue) can be named too. What belongs to no message goes with any: pieces of an answer that is not committed,
-        what was asked of a summary that never came, labels of turns, and titles that the chat has no more. The title
-        that it has stays: ``set_title(chat, None)`` first takes it off.
+        what was asked of a summary that never came, labels of turns, texts of errors that are over, and titles that
+        the chat has no more. The title that it has stays: ``set_title(chat, None)`` first takes it off. So does the
+        error that it is in, until it is resumed or answers again.
 
         Raises:
             MessageNotFound: One of them is not, and never was, in this chat.

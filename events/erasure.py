@@ -6,8 +6,9 @@ replaced, in copies that a compaction re-inserted. What a user asked of a summar
 
 What belongs to nothing that has an id must not outlive an erasure either: a result that was recorded and never entered
 history, because an edit removed its call, goes with that call's message. What was asked of a summary that never came
-(or has not come yet), labels of turns, and titles that the chat has no more go with whatever is erased. The title that
-it has stays: its owner sees it in lists, and may change it first.
+(or has not come yet), labels of turns, and titles that the chat has no more go with whatever is erased, and so do texts
+of errors that are over: they may say again what was said. The title that the chat has stays, since its owner sees it in
+lists, and may change it first; and so does the error that it is in, until it is resumed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Final, TypeAlias
 
 from events.codec import decode_places
 from events.effects import Effects
-from events.envelope import StoredEvent
+from events.envelope import Status, StoredEvent
 from events.ids import CallKey, MessageId, message_id, message_of, place_of
 from events.messages import Message
 from events.paths import contents
 from events.upcasting import REGISTRY, Registry
 from events.vocabulary import (
+    AttemptStarted,
     ChatCreated,
     ChatForked,
     CompactionCommitted,
@@ -30,9 +32,12 @@ from events.vocabulary import (
     Event,
     MessagesImported,
     QueuedMessageEdited,
+    Reconciled,
     ResultsSubmitted,
+    RetryScheduled,
     TitleChanged,
     ToolResultRecorded,
+    TurnFailed,
     TurnLabelChanged,
 )
 
@@ -76,10 +81,10 @@ def content_of_messages(
     recorded: _Recorded = {}
     hints: dict[int, tuple[int, ...]] = {}
     hint: int | None = None
-    beside: dict[int, tuple[int, ...]] = {}
-    title: int | None = None
+    beside = _Beside()
     for stored in log:
         event, version = decode_places(stored, registry), stored.envelope.version
+        beside.take(event, stored)
         if isinstance(event, ToolResultRecorded):
             recorded[event.result.call] = version, _places(event.result)
         if isinstance(event, CompactionRequested):
@@ -91,15 +96,36 @@ def content_of_messages(
             if not any(message_id(version, index) in wanted for index in range(_BOUNDARY)):
                 del hints[hint]
             hint = None
-        if isinstance(event, TurnLabelChanged):
-            beside[version] = _places(event.label)
-        if isinstance(event, _TITLED):
-            title, beside[version] = version, _places(event.title)
-    if title is not None:
-        del beside[title]
-    for at, places in (hints | beside).items() if wanted else ():
+    for at, places in (hints | beside.over()).items() if wanted else ():
         found.setdefault(at, set()).update(places)
     return {version: tuple(sorted(places)) for version, places in sorted(found.items()) if places}
+
+
+class _Beside:
+    """Content that belongs to no message: labels, titles, and texts of errors. What of it is in force stays."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[int, ...]] = {}
+        self._title: int | None = None
+        self._failed: tuple[int, Status] | None = None
+
+    def take(self, event: Event, stored: StoredEvent) -> None:
+        """Go on with the next event."""
+        version, dest = stored.envelope.version, stored.envelope.dest
+        if isinstance(event, AttemptStarted) or (self._failed is not None and dest not in {self._failed[1], "running"}):
+            # A retry is told of until the next start, in the hands of its new holder too.
+            self._failed = None
+        if isinstance(event, _FAILED):
+            self._failed, self._places[version] = (version, dest), _places(event.error)
+        if isinstance(event, TurnLabelChanged):
+            self._places[version] = _places(event.label)
+        if isinstance(event, _TITLED):
+            self._title, self._places[version] = version, _places(event.title)
+
+    def over(self) -> dict[int, tuple[int, ...]]:
+        """Return where content lies that is not in force any more: event version -> places."""
+        in_force = {self._title, None if self._failed is None else self._failed[0]}
+        return {version: places for version, places in self._places.items() if version not in in_force}
 
 
 def has_message(log: Sequence[StoredEvent], message: MessageId, registry: Registry = REGISTRY) -> bool:
@@ -150,6 +176,8 @@ def _belonging(
 
 
 _NONE: Final[tuple[int, ...]] = ()
+
+_FAILED: Final = (TurnFailed, RetryScheduled, Reconciled)
 
 _TITLED: Final = (ChatCreated, ChatForked, TitleChanged)
 

@@ -23,9 +23,9 @@ class Ledger(Struct, frozen=True, kw_only=True):
         calls: Model calls that something is known of, those among them that failed or were cut.
         usage: Their tokens.
         cost_micros: The cost of those that have a price, in micro-units of currency.
-        unpriced: Calls whose cost is not known: their model had no price, or their service told no usage. Where there
-            are any, ``cost_micros`` is too little.
-        unmetered: Calls whose service told no usage.
+        unpriced: Calls whose cost is not known, or not all of it: their model had no price, or they are unmetered.
+            Where there are any, ``cost_micros`` is too little.
+        unmetered: Calls that their service accepted without telling, to their end, what they took.
     """
 
     calls: int = 0
@@ -66,6 +66,6 @@ def ledger_of(log: Iterable[Recorded]) -> Ledger:
         calls=len(steps),
         usage=Usage().plus(step.usage for step in steps),
         cost_micros=sum(step.cost_micros or 0 for step in steps),
-        unpriced=sum(step.cost_micros is None for step in steps),
+        unpriced=sum(step.cost_micros is None or step.unmetered for step in steps),
         unmetered=sum(step.unmetered for step in steps),
     )

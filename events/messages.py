@@ -77,10 +77,10 @@ class Step(_Record, frozen=True, kw_only=True):
     """What is known of the model call behind an assistant message or an ended attempt.
 
     Times are microseconds UTC. ``cost_micros`` is the cost in micro-units of currency under the policy in force, None
-    where unpriced. ``unmetered`` says that an answer ended, or was cut, without a word of its usage: its zeros are not
-    measured. ``context_tokens`` is what the newest prompt took, where the answer took several requests, whose usage is
-    summed up. ``kept``: the service keeps this response. ``continued``: the kept response that the request went on
-    from, in place of the history up to it.
+    where unpriced. ``unmetered`` says that an answer ended without a word of its usage, or was cut before all of it was
+    told: what ``usage`` has is too little. ``context_tokens`` is what the newest prompt took, where the answer took
+    several requests, whose usage is summed up. ``kept``: the service keeps this response. ``continued``: the kept
+    response that the request went on from, in place of the history up to it.
     """
 
     provider: str

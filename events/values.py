@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Container
+from itertools import count
 from typing import Any, Final, final
 
 import msgspec
@@ -163,8 +165,8 @@ def repair_value(value: object, limits: Limits = DEFAULT_LIMITS) -> tuple[Json, 
     text, keys that are no text their ``str``, and what lies deeper than the limit its JSON text.
 
     Returns:
-        The value, and the JSON paths of what was changed. Where two keys of an object become equal the last one wins,
-        and its path is listed.
+        The value, and the JSON paths of what was changed. Where two keys of an object become equal the later one is
+        made distinct (``distinct_key``), and its path is listed.
 
     Raises:
         InvalidValue: A type that JSON does not have.
@@ -204,12 +206,25 @@ def _repair(value: object, path: str, depth: int, paths: list[str]) -> Json:
 def _repair_object(value: dict[Any, Any], path: str, depth: int, paths: list[str]) -> dict[str, Json]:
     repaired: dict[str, Json] = {}
     for key, member in value.items():
-        text, changed = repair_text(key if isinstance(key, str) else str(key))
+        whole, changed = repair_text(key if isinstance(key, str) else str(key))
+        text = distinct_key(whole, repaired)
         place = child(path, text)
-        if changed or not isinstance(key, str):
+        if changed or text is not whole or not isinstance(key, str):
             paths.append(place)
         repaired[text] = _repair(member, place, depth, paths)
     return repaired
+
+
+def distinct_key(key: str, taken: Container[str]) -> str:
+    """Return a key that is not taken yet, so that no member of an object is lost: itself, or with a number after it.
+
+    Args:
+        key: The key, as text.
+        taken: The keys that the object has so far.
+    """
+    if key not in taken:
+        return key
+    return next(name for number in count(2) if (name := f"{key} ({number})") not in taken)
 
 
 def _as_text(value: object, path: str) -> str:

@@ -41,6 +41,9 @@ Fits: TypeAlias = Callable[[str, str], bool]
 
 _NO_USAGE: Final = Usage()
 
+_WHOLE: Final = frozenset({"tool_calls", "stop", "unknown"})
+"""Reasons that tell of no limit, filter or refusal by which an answer may end within a call."""
+
 
 class Assembler:
     """Folds one stream into the parts of its message.
@@ -58,6 +61,7 @@ class Assembler:
     """
 
     __slots__ = (
+        "_accepted",
         "_blocks",
         "_context_tokens",
         "_fits",
@@ -79,6 +83,7 @@ class Assembler:
         self._response_id: str | None = None
         self._context_tokens: int | None = None
         self._whole: tuple[Part, ...] | None = None
+        self._accepted = False
 
     def add(self, part: StreamPart | UsageSoFar, at: int | None = None) -> tuple[StreamPart, ...]:
         """Take the next part.
@@ -96,6 +101,7 @@ class Assembler:
         """
         match part:
             case UsageSoFar():
+                self._accepted = True
                 self.usage = storable_usage(part.usage)
                 self._context_tokens = _tokens(part.context_tokens, self._context_tokens)
                 self._response_id = short_text(part.response_id or "")[0] or self._response_id
@@ -239,20 +245,21 @@ class Assembler:
 
     @property
     def awaits_call(self) -> bool:
-        """Whether the answer ended for its calls, and one of them had arrived but half."""
-        if self.finish is None or self.finish.reason != "tool_calls":
+        """Whether the answer ended as if it were whole, and one of its calls had arrived but half."""
+        if self.finish is None or self.finish.reason not in _WHOLE:
             return False
         return any(type(block) is CallBlock and not block.whole for block in self._blocks.values())
 
     @property
     def _unmetered(self) -> bool:
-        """Whether there is an answer, or some of one, and not a word of what it took.
+        """Whether the service accepted the call and did not say, to its end, what it took.
 
-        What was refused before any answer began took nothing, and has no usage that could be told.
+        What is known of an answer that was cut (its input, mostly) is not all of it. What was refused before it was
+        accepted took nothing, and has no usage that could be told.
         """
         if self.finish is not None:
             return self.finish.usage is None
-        return bool(self._blocks) and self.usage == _NO_USAGE
+        return self._accepted or bool(self._blocks)
 
     def step(self, provider: str, model: str, *, started_at: int | None = None, ended_at: int | None = None) -> Step:
         """Return what is known of the model call so far; times are microseconds UTC.

@@ -104,8 +104,12 @@ def cost_micros(usage: Usage, model: ModelPolicy) -> int | None:
 
 
 def priced(step: Step, model: ModelPolicy) -> Step:
-    """Return what is known of a model call with its cost; without one where the service told no usage."""
-    return replace(step, cost_micros=None if step.unmetered else cost_micros(step.usage, model))
+    """Return what is known of a model call with the cost of that; without one where the service told no usage.
+
+    Of a call that was cut, what was told until then has a cost; it is unmetered all the same.
+    """
+    untold = step.unmetered and step.usage == Usage()
+    return replace(step, cost_micros=None if untold else cost_micros(step.usage, model))
 
 
 def microseconds(seconds: float) -> int:

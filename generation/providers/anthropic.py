@@ -113,6 +113,8 @@ class AnthropicProvider:
             said, more = known["messages"], True
             while more:
                 async with await client.messages.create(**known, stream=True, extra_body=payload) as events:
+                    if known["messages"] is said:
+                        yield UsageSoFar(usage=Usage())
                     async for event in events:
                         for part in reader.read(event):
                             yield part

@@ -112,7 +112,8 @@ StreamPart: TypeAlias = (
 class UsageSoFar(Struct, frozen=True, kw_only=True, gc=False):
     """Usage known before the end, kept when the stream is cut or interrupted.
 
-    Some providers report their input first. ``context_tokens`` as in ``Finish``.
+    Some providers report their input first. One without counts says that the service accepted the request: from here on
+    the call may be billed, and is unmetered if it ends without ``Finish``. ``context_tokens`` as in ``Finish``.
     """
 
     usage: Usage

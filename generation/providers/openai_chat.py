@@ -105,6 +105,7 @@ class OpenAIChatProvider:
             create = self._client.chat.completions.with_streaming_response.create
             async with create(**known, stream=True, extra_body=payload) as response:
                 chunks = await response.parse(to=_Chunks)
+                yield UsageSoFar(usage=Usage())
                 async for chunk in chunks:
                     for part in reader.read(chunk):
                         yield part
@@ -138,13 +139,14 @@ class _Reader:
         self._response_id: str | None = None
         self._answered_by: str | None = None
 
-    def read(self, chunk: Any) -> list[StreamPart]:
+    def read(self, chunk: Any) -> list[StreamPart | UsageSoFar]:
         """Return the parts that a chunk stands for."""
         self._response_id = chunk.id or self._response_id
         self._answered_by = chunk.model or self._answered_by
-        if chunk.usage is not None:
-            self._usage = openai_usage(chunk.usage, "prompt", "completion") or self._usage
-        parts: list[StreamPart] = []
+        parts: list[StreamPart | UsageSoFar] = []
+        if chunk.usage is not None and (told := openai_usage(chunk.usage, "prompt", "completion")) is not None:
+            self._usage = told
+            parts.append(UsageSoFar(usage=told))
         for choice in chunk.choices or []:
             if isinstance(choice.finish_reason, str):
                 self._reason = _REASONS.get(choice.finish_reason, "unknown")

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from events.content import Json
-from events.messages import FinishReason
+from events.messages import FinishReason, Usage
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
     CallDelta,
@@ -87,6 +87,7 @@ class OpenAIResponsesProvider:
             # The SDK checks its own arguments part by part, for seconds where they are long, not what is extra.
             known: dict[str, Any] = {"model": payload.pop("model"), "input": []}
             async with await self._client.responses.create(**known, stream=True, extra_body=payload) as events:
+                yield UsageSoFar(usage=Usage())
                 async for event in events:
                     for part in reader.read(event):
                         yield part
@@ -102,8 +103,8 @@ class _Reader:
         self._clock = clock
         self._numbers: dict[tuple[int, int], int] = {}
         self._seen: set[int] = set()
-        self._refusal: list[str] = []
-        self._refused = False
+        self._whole_items: set[int] = set()
+        self._refusal: dict[tuple[int, int], str] = {}
         self._called = False
         self._cited: set[str] = set()
         self._found: dict[str, None] = {}
@@ -124,8 +125,8 @@ class _Reader:
             case "response.output_text.annotation.added":
                 return list(self._source(event.annotation))
             case "response.refusal.delta":
-                self._refused = True
-                self._refusal.append(event.delta)
+                place = event.output_index, getattr(event, "content_index", 0)
+                self._refusal[place] = self._refusal.get(place, "") + event.delta
                 return []
             case "response.reasoning_summary_part.added" if event.summary_index > 0:
                 return [ReasoningDelta(block=self._delta(event.output_index), text="\n\n")]
@@ -134,12 +135,11 @@ class _Reader:
             case "response.function_call_arguments.delta":
                 return [CallDelta(block=self._delta(event.output_index), text=event.delta)]
             case "response.output_item.done":
-                parts = self._done(event.output_index, event.item)
-                self._before = event.item.id if event.item.type == "reasoning" else None
-                return list(parts)
+                return list(self._ended(event.output_index, event.item))
             case "response.completed" | "response.incomplete":
                 self.whole = True
-                return [*self._uncited(), self._finish(event.response)]
+                missed = self._missed(event.response) if event.type == "response.completed" else []
+                return [*missed, *self._uncited(), self._finish(event.response)]
             case "response.failed":
                 error = event.response.error
                 code, message = getattr(error, "code", None), getattr(error, "message", None)
@@ -179,6 +179,21 @@ class _Reader:
     def _uncited(self) -> list[StreamPart]:
         """Return the sources that a search found and the answer did not cite: cited, they have titles."""
         return [self._new_source(url, None) for url in self._found if url not in self._cited]
+
+    def _ended(self, output: int, item: Any) -> list[StreamPart]:
+        self._whole_items.add(output)
+        parts = self._done(output, item)
+        self._before = item.id if item.type == "reasoning" else None
+        return parts
+
+    def _missed(self, response: Any) -> list[StreamPart]:
+        """Return what a whole answer holds of items that the stream did not end: the answer itself has them whole."""
+        return [
+            part
+            for output, item in enumerate(getattr(response, "output", None) or [])
+            if output not in self._whole_items
+            for part in self._ended(output, item)
+        ]
 
     def _done(self, output: int, item: Any) -> list[StreamPart]:
         match item.type:
@@ -224,8 +239,8 @@ class _Reader:
         metadata = self._tag({"phase": phase}) if phase is not None else None
         parts: list[StreamPart] = []
         for index, content in enumerate(item.content or []):
-            if content.type == "refusal" and not self._refused:
-                self._refusal.append(content.refusal or "")
+            if content.type == "refusal":
+                self._refusal[output, index] = content.refusal or self._refusal.get((output, index), "")
             if content.type != "output_text":
                 continue
             number = self._number(output, index)
@@ -262,5 +277,5 @@ class _Reader:
             response_id=response.id,
             model=response.model,
             metadata={"status": response.status, "incomplete": incomplete} if incomplete else None,
-            explanation="".join(self._refusal) or None,
+            explanation="".join(self._refusal.values()) or None,
         )

@@ -17,7 +17,7 @@ from events.errors import InvalidValue
 from events.ids import CallKey
 from events.parts import FilePart, ToolResultPart
 from events.reasons import Reason
-from events.values import encode_json, repair_value
+from events.values import distinct_key, encode_json, repair_value
 from generation.errors import ClassifiedError
 from generation.foreign import text_of, words_of
 from generation.repair import whole_text
@@ -97,8 +97,9 @@ def answer_of(value: Any, budget: int) -> Answer:
     """Return what a tool gave as an answer.
 
     A text stays a text, and bytes become one; models, dataclasses, structs and other things with a JSON form become
-    JSON. Bytes that are no UTF-8 are repaired, wherever they stand. A value over the budget becomes text with its
-    middle left out. What has no JSON form becomes an error.
+    JSON. Bytes that are no UTF-8 are repaired, wherever they stand. Keys become texts, and where two of a mapping
+    become equal the later one is told apart by a number (``{1: 2, "1": 3}``: ``"1"`` and ``"1 (2)"``). A value over the
+    budget becomes text with its middle left out. What has no JSON form becomes an error.
 
     Args:
         value: What the function returned.
@@ -136,30 +137,58 @@ def _listed(files: object) -> list[object]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str) and type(value) is str:
+        return value
     try:
-        return to_jsonable_python(value, fallback=_fallback)
+        plain = to_jsonable_python(value, fallback=_fallback)
     except UnicodeError:
         # Bytes that are no text become surrogates here, which the repair then replaces and lists like any others.
-        return to_jsonable_python(_decoded(_ANY.to_python(value)), fallback=_fallback)
+        pass
+    else:
+        if not _merges(_ANY.to_python(value)):
+            return plain
+    return to_jsonable_python(_decoded(_ANY.to_python(value)), fallback=_fallback)
+
+
+def _merges(value: Any) -> bool:
+    """Whether keys of some mapping within plain data are equal as texts, so that one would take the other's place."""
+    match value:
+        case Mapping():
+            if any(type(key) is not str for key in value) and len(set(map(_key, value))) < len(value):
+                return True
+            return any(map(_merges, value.values()))
+        case list() | tuple() | AbstractSet() | deque():
+            return any(map(_merges, value))
+        case _:
+            return False
 
 
 def _decoded(value: Any) -> Any:
-    """Return plain data with all bytes in it as text, those that are no UTF-8 as lone surrogates."""
+    """Return plain data with all bytes in it as text, those that are no UTF-8 as lone surrogates.
+
+    Keys become texts. Of those that become equal the later ones are made distinct, so that nothing is lost.
+    """
     match value:
         case bytes() | bytearray() | memoryview():
             return bytes(value).decode("utf-8", "surrogateescape")
         case Mapping():
-            return {_key(key): _decoded(item) for key, item in value.items()}
+            named: dict[str, Any] = {}
+            for key, item in value.items():
+                named[distinct_key(_key(key), named)] = _decoded(item)
+            return named
         case list() | tuple() | AbstractSet() | deque():
             return [_decoded(item) for item in value]
         case _:
             return value
 
 
-def _key(key: Any) -> Any:
+def _key(key: Any) -> str:
+    """Return the text that a key becomes."""
     if isinstance(key, bytes):
         return key.decode("utf-8", "replace")
-    return whole_text(key)[0] if isinstance(key, str) else key
+    if type(key) is str:
+        return whole_text(key)[0]
+    return whole_text(next(iter(to_jsonable_python({key: None}))))[0]
 
 
 def error_answer(text: str, budget: int) -> Answer:
@@ -175,7 +204,7 @@ def exception_answer(error: BaseException, budget: int) -> Answer:
 
 def _fallback(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value)
+        return _decoded(msgspec.to_builtins(value))
     if isinstance(value, memoryview):
         return bytes(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

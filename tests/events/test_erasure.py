@@ -9,12 +9,12 @@ from events.codec import decode
 from events.content import Content
 from events.contentlist import erase_items
 from events.digest import verify_chain
-from events.envelope import StoredEvent
+from events.envelope import Status, StoredEvent
 from events.erasure import content_of_message, content_of_messages, has_message
 from events.ids import CallKey, MessageId
 from events.messages import Message, QueuedMessage
 from events.parts import TextPart, ToolCallPart, ToolResultPart
-from events.records import Answer, ApprovalAnswer
+from events.records import Answer, ApprovalAnswer, ErrorInfo
 from events.vocabulary import (
     ChatCreated,
     CompactionCommitted,
@@ -25,12 +25,15 @@ from events.vocabulary import (
     MessagesImported,
     QueuedMessageEdited,
     ResultsSubmitted,
+    RetryScheduled,
     StepCommitted,
     TitleChanged,
     ToolResultRecorded,
+    TurnFailed,
     TurnLabelChanged,
+    TurnResumed,
 )
-from tests.events.logs import log_of, text
+from tests.events.logs import Draft, log_of, text
 
 
 def call(arguments: str) -> ToolCallPart:
@@ -181,3 +184,28 @@ def test_former_titles_and_labels_go_with_any_message_and_the_title_stays() -> N
     assert content_of_messages(log_of(log).events, [MessageId("1.0")]) == {1: (0, 1), 3: (0,)}
     cleared = log_of([*log, TitleChanged(title=None)]).events
     assert content_of_messages(cleared, [MessageId("1.0")]) == {1: (0, 1), 2: (0,), 3: (0,)}
+
+
+_ERROR = ErrorInfo(kind="generic", message=Content("Failed."), detail=Content("no such thing as 'Hello'"))
+_FAILED: list[tuple[Event, Status]] = [(TurnFailed(error=_ERROR), "error")]
+_RETRIED: list[tuple[Event, Status]] = [(RetryScheduled(attempt=1, delay_us=1, not_before=1, error=_ERROR), "pending")]
+
+
+@pytest.mark.parametrize(
+    ("events", "goes"),
+    [
+        (_FAILED, False),
+        ([*_FAILED, (TitleChanged(title=None), "error")], False),
+        ([*_FAILED, (TurnResumed(), "pending")], True),
+        (_RETRIED, False),
+        ([*_RETRIED, (TitleChanged(title=None), "running")], False),
+        ([*_RETRIED, (TitleChanged(title=None), "waiting")], True),
+        ([*_RETRIED, *_FAILED], True),
+    ],
+    ids=["failed", "still failed", "resumed", "to be retried", "taken up", "interrupted", "failed after it"],
+)
+def test_texts_of_errors_that_are_over_go_with_any_message(events: list[tuple[Event, Status]], goes: bool) -> None:
+    log = log_of([ChatCreated(chat="chat-1", owner="u", agent="a", release="0.1.0", added=(text("Hello"),))])
+    for event, dest in events:
+        log.add(event, Draft(dest=dest))
+    assert content_of_messages(log.events, [MessageId("1.0")]) == {1: (0,)} | ({2: (0, 1)} if goes else {})

@@ -281,10 +281,10 @@ def test_cost_without_prices() -> None:
     assert cost_micros(Usage(input=5), ModelPolicy(provider="x", name="y", price_output=0)) == 0
 
 
-@pytest.mark.parametrize(("unmetered", "cost"), [(False, 15), (True, None)])
-def test_a_call_without_usage_has_no_cost(unmetered: bool, cost: int | None) -> None:
+@pytest.mark.parametrize(("told", "unmetered", "cost"), [(5, False, 15), (0, False, 0), (0, True, None), (5, True, 15)])
+def test_a_call_costs_what_was_told_of_it(told: int, unmetered: bool, cost: int | None) -> None:
     model = ModelPolicy(provider="x", name="y", price_input=3_000_000)
-    step = Step(provider="x", model="y", usage=Usage(input=5), unmetered=unmetered)
+    step = Step(provider="x", model="y", usage=Usage(input=told), unmetered=unmetered)
     assert priced(step, model).cost_micros == cost
 
 

@@ -309,11 +309,12 @@ class TestStep:
             ((), False),
             ((TextDelta(block=0, text="a"),), True),
             ((UsageSoFar(usage=Usage(), response_id="r"), TextDelta(block=0, text="a")), True),
-            ((UsageSoFar(usage=Usage(input=3)), TextDelta(block=0, text="a")), False),
+            ((UsageSoFar(usage=Usage(input=3)), TextDelta(block=0, text="a")), True),
+            ((UsageSoFar(usage=Usage()),), True),
         ],
-        ids=["nothing", "text", "no count", "counted"],
+        ids=["nothing", "text", "no count", "input counted", "accepted"],
     )
-    def test_an_answer_that_was_cut_without_usage_is_unmetered(
+    def test_an_answer_that_was_cut_is_unmetered(
         self, parts: tuple[StreamPart | UsageSoFar, ...], unmetered: bool
     ) -> None:
         assert fold(*parts).step("p", "m").unmetered is unmetered
@@ -321,10 +322,20 @@ class TestStep:
     def test_of_a_cut_stream_the_usage_so_far(self) -> None:
         assembler = fold(UsageSoFar(usage=Usage(input=3), response_id="early"))
         assert assembler.step("p", "m") == Step(
-            provider="p", model="m", usage=Usage(input=3), response_id="early", finish_reason="unknown"
+            provider="p", model="m", usage=Usage(input=3), response_id="early", unmetered=True
         )
 
-    @pytest.mark.parametrize(("reason", "awaits"), [("tool_calls", True), ("length", False)])
+    @pytest.mark.parametrize(
+        ("reason", "awaits"),
+        [
+            ("tool_calls", True),
+            ("stop", True),
+            ("unknown", True),
+            ("length", False),
+            ("refusal", False),
+            ("content_filter", False),
+        ],
+    )
     def test_a_call_that_arrived_but_half(self, reason: FinishReason, awaits: bool) -> None:
         half = fold(CallDelta(block=0, text="{", name="t", id="c"), Finish(reason=reason, usage=USAGE))
         whole = fold(call_end(), Finish(reason=reason, usage=USAGE))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from chatfold.testing.servers import AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer, Script
 from events.content import Content, Json
 from events.ids import MessageId, call_key
-from events.messages import Message, Step
+from events.messages import Message, Step, Usage
 from events.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
 from events.state import ChatState, initial_state
@@ -35,6 +35,7 @@ SERVERS: dict[str, type[LoopbackServer]] = {
 }
 NAMES = tuple(SERVERS)
 AnyPart: TypeAlias = StreamPart | UsageSoFar
+ACCEPTED = UsageSoFar(usage=Usage())
 
 
 @asynccontextmanager
@@ -57,8 +58,8 @@ def request(*texts: str, effort: str | None = None, tools: tuple[ToolSpec, ...] 
 
 
 async def collect(provider: Provider, asked: ModelRequest) -> list[AnyPart]:
-    """Return all parts of one call."""
-    return [part async for part in provider.stream(asked)]
+    """Return all parts of one call, but for the word that the service accepted it."""
+    return [part async for part in provider.stream(asked) if part != ACCEPTED]
 
 
 class Conversation:

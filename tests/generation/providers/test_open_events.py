@@ -14,7 +14,7 @@ from generation.errors import ProviderError
 from generation.prompt_types import PromptCall, PromptMessage, PromptResult, PromptText
 from generation.providers.anthropic import AnthropicProvider
 from generation.providers.anthropic_wire import wire_messages
-from generation.providers.contract import Finish, Provider, TextDelta, TextEnd
+from generation.providers.contract import CallEnd, Finish, Provider, TextDelta, TextEnd
 from generation.providers.openai_responses import OpenAIResponsesProvider
 from tests.generation.providers.kit import MODEL, AnyPart, Conversation, collect, request, serving
 from tests.generation.providers.raw import raw_server, sse
@@ -282,3 +282,60 @@ async def test_reasoning_that_has_not_ended_does_not_come_back(status: str | Non
     (thought,) = assembled(parts).parts(MessageId("1.0"))
     assert isinstance(thought, ReasoningPart)
     assert (thought.metadata is not None) == kept
+
+
+_CALL: Json = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}
+_HALF: list[Json] = [
+    {"type": "response.output_item.added", "output_index": 0, "item": {**_CALL, "arguments": ""}},  # type: ignore[dict-item]
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": '{"a"'},
+]
+_REFUSAL: Json = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "refusal", "refusal": "Not that."}],
+}
+_HALF_REFUSAL: Json = {"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "Not"}
+
+
+@pytest.mark.parametrize(
+    ("events", "item", "calls", "reason", "explanation"),
+    [
+        (_HALF, _CALL, [("c1", '{"a": 1}')], "tool_calls", None),
+        ([], _CALL, [("c1", '{"a": 1}')], "tool_calls", None),
+        ([_HALF_REFUSAL], _REFUSAL, [], "refusal", "Not that."),
+        ([], _REFUSAL, [], "refusal", "Not that."),
+        ([done(0, _REFUSAL)], _REFUSAL, [], "refusal", "Not that."),
+        ([*_HALF, done(0, _CALL)], _CALL, [("c1", '{"a": 1}')], "tool_calls", None),
+    ],
+    ids=["half a call", "a call", "half a refusal", "a refusal", "a late refusal", "an ended call, once"],
+)
+async def test_what_the_stream_did_not_end_is_taken_from_the_whole_answer(
+    events: list[Json], item: Json, calls: list[tuple[str, str]], reason: str, explanation: str | None
+) -> None:
+    whole: Json = {"type": "response.completed", "response": response("completed", output=[item])}
+    parts = await responses_parts(*events, whole)
+    assert [(part.id, part.arguments) for part in parts if isinstance(part, CallEnd)] == calls
+    assert isinstance(parts[-1], Finish)
+    assert (parts[-1].reason, parts[-1].explanation) == (reason, explanation)
+    assert not assembled(parts).awaits_call
+
+
+async def test_a_refusal_that_comes_late_alone() -> None:
+    parts = await responses_parts(done(0, _REFUSAL), {"type": "response.completed", "response": response("completed")})
+    assert isinstance(parts[-1], Finish)
+    assert (parts[-1].reason, parts[-1].explanation) == ("refusal", "Not that.")
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+async def test_a_call_that_was_announced_and_never_ended(status: str) -> None:
+    parts = await responses_parts(*_HALF, {"type": f"response.{status}", "response": response(status)})
+    assert assembled(parts).awaits_call
+
+
+@pytest.mark.parametrize("stop", ["tool_use", "end_turn", "something_new"])
+async def test_messages_whose_call_never_ended(stop: str) -> None:
+    start = block(0, {"type": "tool_use", "id": "c1", "name": "look", "input": {}})[:1]
+    parts = await anthropic_parts(START, *start, ended(stop), STOP)
+    assert assembled(parts).awaits_call

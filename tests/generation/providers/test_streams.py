@@ -46,7 +46,7 @@ async def test_input_is_known_early_where_the_service_says_so(name: str) -> None
     async with serving(name, [Answer("x", usage=Usage(input=7, output=5))]) as (_, provider):
         parts = await collect(provider, request("hi"))
     early = [part.usage.input for part in parts if isinstance(part, UsageSoFar)]
-    assert early == ([7] if name == "anthropic" else [])
+    assert early == ([] if name == "openai" else [7])
 
 
 async def test_two_parallel_calls(name: str) -> None:

@@ -40,7 +40,16 @@ class Data:
 
 
 class Record(msgspec.Struct):
-    a: int
+    a: Any
+
+
+class Table(BaseModel):
+    rows: dict[int | str, int]
+
+
+@dataclass
+class Held:
+    rows: dict[int | str, int]
 
 
 class Color(enum.Enum):
@@ -70,7 +79,13 @@ _LOOP.append(_LOOP)
         (b"bytes", "bytes"),
         ({1: 2}, {"1": 2}),
         (memoryview(b"bytes"), "bytes"),
-        ({b"\xff": 1, "\ud83d": 2, "x": 3}, {"\ufffd": 2, "x": 3}),
+        ({b"\xff": 1, "\ud83d": 2, "x": 3}, {"\ufffd": 1, "\ufffd (2)": 2, "x": 3}),
+        ({1: 2, "1": 3}, {"1": 2, "1 (2)": 3}),
+        ({"1": 3, 1: 2, "1 (2)": 4}, {"1": 3, "1 (2)": 2, "1 (2) (2)": 4}),
+        ([{"a": ({True: 1, "true": 2},)}], [{"a": [{"true": 1, "true (2)": 2}]}]),
+        (Table(rows={1: 2, "1": 3}), {"rows": {"1": 2, "1 (2)": 3}}),
+        (Held(rows={1: 2, "1": 3}), {"rows": {"1": 2, "1 (2)": 3}}),
+        (Record(Record({1: 2, "1": 3})), {"a": {"a": {"1": 2, "1 (2)": 3}}}),
     ],
 )
 def test_values(value: object, output: object) -> None:
