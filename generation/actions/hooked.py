@@ -7,6 +7,7 @@ append.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,6 +21,8 @@ from generation.errors import HookFailed, ProviderError
 from generation.hooks.contract import HookEvent
 from generation.outcomes import Answered, Summarised
 from generation.plans import Outcome
+
+_OF_SUMMARIES: Final = frozenset[HookEvent](("pre_compact", "post_compact"))
 
 
 async def hint_of_hooks(attempt: Attempt) -> str | None:
@@ -76,7 +79,12 @@ async def _after_answer(attempt: Attempt, outcome: Answered) -> Outcome:
 
 
 async def _ask(attempt: Attempt, event: HookEvent, facts: dict[str, Json]) -> str | None:
-    place = str(attempt.state.control.history_version)
+    control = attempt.state.control
+    place = str(control.history_version)
+    if event in _OF_SUMMARIES:
+        # A summary that failed leaves history as it was. What a person asks for then counts its starts anew: those
+        # before it tell it from the one that failed, and stay the same where it is repeated.
+        place = f"{place}.{control.attempt - control.model_attempts}"
     verdict = await attempt.runtime.hooks.ask(event, attempt.chat, place, facts)
     return verdict.context
 

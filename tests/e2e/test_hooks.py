@@ -236,6 +236,17 @@ async def test_where_compact_hooks_cannot_be_asked_the_turn_fails(
         assert (state.control.indexes.boundary is not None) == bool(summaries)
 
 
+async def test_each_compaction_is_asked_about_under_an_id_of_its_own(here: Place) -> None:
+    hook = Recording(HookAnswer(deny="never said here"), HookAnswer(deny="nor here"))
+    async with stage(here, [Answer("Hi.")], hooks=[hook.at("pre_compact")]) as scene:
+        chat = await scene.start("Hello")
+        await scene.settled(chat)
+        for _ in range(2):
+            await scene.engine.compact(chat)
+            await scene.settled(chat, "error")
+    assert len({call.id for call in hook.calls}) == 2
+
+
 # Costs, and other processes.
 
 
