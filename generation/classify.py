@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.content import Json
 from generation.error_texts import (
@@ -358,3 +359,22 @@ def context_too_large(error: ClassifiedError) -> bool:
         return True
     words = f"{error.message} {error.detail or ''}".lower()
     return error.status_code == 400 and _has(words, "context window", "context length", "context_length", "too long")
+
+
+_OF_HISTORY: Final = re.compile(
+    r"\b(?:input|items?|messages?|history|conversation|reasoning|tool (?:call|output)s?|function_call(?:_output)?)\b"
+    r"|previous.response|_missing\b",
+    re.IGNORECASE,
+)
+
+
+def as_broken_chain(error: ClassifiedError) -> ClassifiedError:
+    """Return the failure of a request that went on from a kept response: broken, if the service refused what it kept.
+
+    What the request itself held was only the user's new messages: the whole history may pass where the service finds
+    fault with its own copy. It is sent next, once, since it goes on from nothing.
+    """
+    refused = error.kind == "generic" and not error.retryable and error.status_code == 400
+    if not refused or _OF_HISTORY.search(error.detail or "") is None:
+        return error
+    return replace(error, message=chain_message("broken", error.provider or ""), retryable=True, chain_broken=True)

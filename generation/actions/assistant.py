@@ -14,6 +14,7 @@ from generation.actions.request import make_request
 from generation.actions.streaming import Conclusions, ModelCall, prepare
 from generation.cancellation import Cause
 from generation.chain import continuation
+from generation.classify import as_broken_chain
 from generation.errors import InvalidBaseUrl, MissingExtra, ProviderError, UnknownModel
 from generation.outcomes import Answered, Stopped
 from generation.partials import cut_answer
@@ -56,8 +57,10 @@ def _stores(attempt: Attempt, model: ModelPolicy) -> bool:
 
 def _failed(call: ModelCall, error: ProviderError) -> Outcome:
     """Return the failure, with what had come of the answer for a turn that fails by it."""
-    report = call.report()
-    return replace(call.attempt.failed(error.error, report), message=_cut(call, report), flushed=call.flushed)
+    report, told = call.report(), error.error
+    if call.request.continues is not None:
+        told = as_broken_chain(told)
+    return replace(call.attempt.failed(told, report), message=_cut(call, report), flushed=call.flushed)
 
 
 def _cut(call: ModelCall, report: AttemptReport) -> Message | None:

@@ -11,7 +11,7 @@ import pytest
 from chatfold.engine import Engine
 from chatfold.stream import PartItem
 from chatfold.testing import ScriptedProvider
-from chatfold.testing.servers import Answer, Gate, Reasoning, RecordedRequest, Reply, Text, ToolCall
+from chatfold.testing.servers import Answer, Fail, Gate, Reasoning, RecordedRequest, Reply, Text, ToolCall
 from chatfold.testing.servers.responses_server import OpenAIResponsesServer
 from events import vocabulary as v
 from events.ids import ChatId
@@ -129,6 +129,29 @@ async def test_a_response_that_is_gone_has_the_whole_history_sent(place: Place) 
         assert sent(scene.server.requests[-1]) == (steps(state)[1].response_id, ["user"])
         scene.server.refused.clear()
         await check(scene, chat)
+
+
+@pytest.mark.parametrize(
+    ("message", "again"),
+    [
+        ("No tool output found for function call call_1.", True),
+        ("Item 'fc_1' was provided without its required 'reasoning' item: 'rs_1'.", True),
+        ("Invalid 'input[2].content': empty.", True),
+        ("Unsupported value: 'temperature'.", False),
+    ],
+)
+async def test_a_fault_of_what_the_service_kept_has_the_whole_history_sent_once(
+    place: Place, message: str, again: bool
+) -> None:
+    script: list[Reply] = [Answer("One."), Fail(400, message), Fail(400, message), Answer("Two.")]
+    async with stage(place, script, model=storing()) as scene:
+        chat = await scene.start("First.")
+        await scene.settled(chat)
+        await scene.engine.send_message(chat, "Second.")
+        state = await scene.settled(chat, "error")
+        assert state.control.last_error is not None
+        assert not state.control.last_error.retryable
+        assert [whole(request) for request in scene.server.requests] == [True, False, True][: 2 + again]
 
 
 async def test_a_lost_response_is_asked_for_once_also_where_the_turn_failed_by_it(place: Place) -> None:
