@@ -62,9 +62,9 @@ def engine_of(provider: ScriptedProvider, *, prices: Prices | None = PRICES, url
     return Engine(url, [agent], providers={"scripted": provider}, settings=Settings(model_retry_unit=0.001))
 
 
-def counted_anew(log: bytes) -> tuple[int, int]:
-    """Return calls and cost, counted from the lines of an exported log and nothing else."""
-    calls = cost = 0
+def counted_anew(log: bytes) -> tuple[int, int, int]:
+    """Return calls, those of them that failed, and cost, counted from the lines of an exported log and nothing else."""
+    calls = failed = cost = 0
     model: dict[str, Any] = {}
     for line in log.splitlines()[1:]:
         event = json.loads(line)
@@ -77,7 +77,9 @@ def counted_anew(log: bytes) -> tuple[int, int]:
             used = step.get("usage", {})
             spent = sum(Fraction(used.get(tokens, 0)) * model[price] / 1_000_000 for tokens, price in _OF.items())
             calls, cost = calls + 1, cost + ceil(spent)
-    return calls, cost
+        if event["type"] in {"retry_scheduled", "turn_failed"}:
+            failed += "step" in facts.get("report", {})
+    return calls, failed, cost
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -94,10 +96,11 @@ async def test_costs_are_what_the_exported_log_says_to_the_micro_unit(seed: int)
         ledger = await engine.costs(chat)
         state = await engine.state(chat)
         exported = await engine.export_log(chat)
-    assert (ledger.calls, ledger.cost_micros) == counted_anew(exported)
+    calls, failed, cost = counted_anew(exported)
+    assert (ledger.calls, ledger.cost_micros) == (calls, cost)
     assert (ledger.usage, ledger.cost_micros) == (state.control.usage, state.control.cost_micros)
-    # All calls have a price; those that were cut are unmetered.
-    assert ledger.unpriced == ledger.unmetered < ledger.calls
+    # All calls have a price; of those that were cut the service did not tell all.
+    assert ledger.unpriced == ledger.unmetered == failed
 
 
 @pytest.mark.parametrize("name", LOGS)
