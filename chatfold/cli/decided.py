@@ -65,20 +65,19 @@ def run_decide(out: Out, asked: Asked, *, db: str | None, log_level: str | None)
     except WhatIfProblem as error:
         raise UsageProblem(str(error)) from error
     logs = all_named(list(asked.sources), db, log_level)
-    decisions = drifted = bad = 0
+    decisions = drifted = broken = 0
     with progress(out, "taking decisions again", len(logs)) as advance:
         for checked in _checked(logs, asked, advance):
             _print(out, checked, asked, alone=len(logs) == 1)
             decisions += checked.decisions
             drifted += bool(checked.drifts)
-            bad += not checked.fine
+            broken += not checked.sound
     if len(logs) > 1 and not asked.json:
-        out.note(f"{len(logs):,} logs, {decisions:,} decisions taken again, {drifted:,} logs with a drift, {bad:,} bad")
+        said = f"{decisions:,} decisions of {len(logs):,} logs taken again"
+        out.note(f"{said}; logs that drifted: {drifted:,}, altered or not to be read: {broken:,}")
     if drifted and asked.what_if and asked.everything and not asked.json:
-        out.note(
-            "after the first drift of a log, decisions are taken on what happened, not on what would have happened"
-        )
-    if bad:
+        out.note("after its first drift, a log tells what happened, and not what would have happened then")
+    if drifted or broken:
         raise typer.Exit(FAILED)
 
 
@@ -105,16 +104,16 @@ def _print(out: Out, checked: CheckedLog, asked: Asked, *, alone: bool) -> None:
     for problem in filter(None, (checked.altered, checked.problem)):
         out.data.put(printable(f"{checked.name}: "), style="bold red")
         out.data.line(printable(problem))
-    if alone or not checked.fine:
+    if checked.drifts or (alone and checked.problem is None):
         out.data.line(printable(f"{checked.name}: {_verdict(checked, everything=asked.everything)}"))
 
 
 def _verdict(checked: CheckedLog, *, everything: bool) -> str:
     if not checked.drifts:
-        said = f"{checked.decisions} decisions taken again, the same"
-        return said if checked.decisions else "no decision in it"
-    count = f"{len(checked.drifts)} of {checked.decisions} decisions drifted" if everything else "the first drift"
-    return count if everything else f"{count}; --all shows all of them"
+        return f"{checked.decisions} decisions taken again, no drift"
+    if not everything:
+        return "this is the first drift; --all shows all of them"
+    return f"{checked.decisions} decisions taken again, {len(checked.drifts)} drifted"
 
 
 def _print_drift(out: Out, name: str, drift: Drift, *, now: str) -> None:

@@ -126,9 +126,7 @@ _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
         InterruptionFinished: _interrupted,
         ActionExpired: _expired,
         ActionExpiredTurnEnded: _expired,
-        Reconciled: lambda event, _: (
-            f"the chat's state was not one that may be, and was repaired: {_error(event.error)}"
-        ),
+        Reconciled: lambda event, _: f"its state was one that must not be, and was repaired: {_error(event.error)}",
     }
 )
 """What is said of an event that carries no decision out, by its type; of others it is who wrote it."""

@@ -34,9 +34,9 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
     @property
-    def fine(self) -> bool:
-        """Whether there is nothing to tell."""
-        return not self.drifts and self.altered is None and self.problem is None
+    def sound(self) -> bool:
+        """Whether it is as it was written, and could be read to its end."""
+        return self.altered is None and self.problem is None
 
 
 def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool = False) -> CheckedLog:

@@ -153,6 +153,7 @@ class DecisionCheck:
         self._policies: Final[dict[str, Policy]] = {}
         self._level = FIRST  # that the log up to here needs: a chat of a lower level records less
         self._owed: ChatState | None = None  # the state in which the holder has to decide next
+        self._lacking = False  # a decision is lacking, and was told: what comes of that is not told again
 
     def take(self, recorded: Recorded) -> Drift | None:
         """Take the next event; return what drifted there.
@@ -167,7 +168,7 @@ class DecisionCheck:
         drift = None
         then = recorded_decision(event)
         if then is not None:
-            self._owed = None
+            self._settled()
             drift = self._compared(recorded.version, before, then)
         elif kind in _OUTCOMES:
             drift = self._overdue(recorded.version, before)
@@ -175,18 +176,22 @@ class DecisionCheck:
         if isinstance(event, PolicyRecorded):
             self._policies[event.digest] = event.policy
         if kind in _OVER:
-            self._owed = None
+            self._settled()
         if kind in _MUST_GO_ON and decision_due(self._state.control):
             self._owed = self._state
         return drift
+
+    def _settled(self) -> None:
+        self._owed, self._lacking = None, False
 
     def _overdue(self, version: int, before: ChatState) -> Drift | None:
         """Return that an outcome came where a decision was due; None where none was."""
         owed, self._owed = self._owed, None
         if owed is None and decision_due(before.control):
             owed = before
-        if owed is None:
+        if owed is None or self._lacking:
             return None
+        self._lacking = True
         policy = self._policy(version, owed)
         now = None if policy is None else self._decided(version, owed, policy).decision
         return Drift(version=version, kind="missing", now=now)
