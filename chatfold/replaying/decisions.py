@@ -241,7 +241,7 @@ def _asked(version: int, name: str, kinds: tuple[type, ...], function: Callable[
     """
     try:
         given = function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WhatIfFailed(version, f"the {name} function raised {type(error).__name__}: {error}") from error
     if not isinstance(given, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from events.envelope import Recorded
 from events.records import Decision
 from generation.tools import execute
-from tests.chatfold.cli.kit import Cli
+from tests.chatfold.cli.kit import Cli, Terminal
 from tests.chatfold.replaying.kit import decided, events_of, helped, redecided, written
 
 EVENTS = events_of(helped())
@@ -232,3 +232,10 @@ def test_nothing_is_connected_started_or_run(cli: Cli, folder: Path, monkeypatch
     assert cli.ok("why", str(folder / "a.jsonl"), "6", "--json").lines[0]["decision"]["rule"] == "D1"
     with pytest.raises(RuntimeError, match="a socket, a process"):
         subprocess.run(["true"], check=True)
+
+
+def test_long_work_shows_a_bar_on_a_terminal(folder: Path) -> None:
+    terminal = Terminal(folder, ["replay", "--decide", str(folder), "--jobs", "1"])
+    terminal.until("taking decisions again")
+    terminal.until("logs that drifted: 1")
+    assert terminal.end() == 1

@@ -190,10 +190,15 @@ def _raises(*_: object) -> Any:
     raise KeyError("lost")
 
 
+def _leaves(*_: object) -> Any:
+    raise SystemExit(3)
+
+
 @pytest.mark.parametrize(
     ("what_if", "why"),
     [
         (WhatIf(decide=_raises), "the decide function raised KeyError: 'lost'"),
+        (WhatIf(decide=_leaves), "the decide function raised SystemExit: 3"),
         (WhatIf(policy=_raises), "the policy function raised KeyError: 'lost'"),
         (WhatIf(policy=lambda _: None), "the policy function gave NoneType, and must give Policy"),  # type: ignore[arg-type, return-value]  # what is wrong
         (WhatIf(decide=lambda *_: "D1"), "the decide function gave str, and must give RunTools or "),  # type: ignore[arg-type]  # what is wrong
