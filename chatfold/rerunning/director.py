@@ -28,7 +28,7 @@ from events.envelope import Recorded
 from events.errors import EventsError
 from events.ids import ChatId
 from events.levels import level_of_all
-from events.records import Policy
+from events.records import Policy, ReleaseReason
 from generation.agents import Agent
 from generation.plans import Held, let_go, take
 from generation.prompt_types import ModelRequest
@@ -189,7 +189,7 @@ class Director:
             self.store.import_as_foreign(self.chat)
             self._journal.warm.drop(self.chat)
         acquired = group.acquired
-        player = None if acquired is None else await self._new_player(acquired)
+        player = None if acquired is None else await self._new_player(acquired, group.stop)
 
         def plan(run: PlanRun) -> None:
             for each in group.events:
@@ -213,7 +213,7 @@ class Director:
         if acquired is None:
             raise TypeError("no acquisition")
         await self._lose_holder()
-        player = await self._new_player(acquired)
+        player = await self._new_player(acquired, group.stop)
         player.begin()
         await self._let_through(player)
 
@@ -234,17 +234,17 @@ class Director:
         """Let the holder do what it did."""
         player = self._need_player()
         player.gate.let_go()
-        results, released = group.results, group.released
-        stops = released is not None and released.reason != "agent_not_here"
+        results = group.results
         behind = [each.event for each in group.events[len(results) :]]
-        commits = any(not isinstance(event, v.Released) for event in behind)
-        if stops and released is not None and not commits:
-            player.runner.stop(released.reason)
+        # What came to its end is told before the worker is asked to stop; else it is cut by that.
+        ends = any(not isinstance(event, v.Released) for event in behind)
+        if group.stop is not None and not ends:
+            player.runner.stop(group.stop)
             await self._rest()
         player.give(results, *behind)
         await self._rest()
-        if stops and released is not None and commits:
-            player.runner.stop(released.reason)
+        if group.stop is not None:
+            player.runner.stop(group.stop)
         await self._let_through(player)
 
     def _give_before_interruption(self, group: Group) -> None:
@@ -256,7 +256,7 @@ class Director:
 
     async def _let_through(self, player: Player) -> None:
         before = self.at
-        for seconds in (_TICK, _TICK, 3 * GRACE):
+        for seconds in (_TICK, _TICK, 3 * GRACE + (self.script.context_timeout or 0)):
             player.gate.open()
             await asyncio.sleep(seconds)
             if self.at > before or self._parted is not None:
@@ -276,9 +276,9 @@ class Director:
         except (EventsError, ValueError, TypeError) as error:
             self._fail(error)
 
-    async def _new_player(self, acquired: v.Acquired) -> Player:
+    async def _new_player(self, acquired: v.Acquired, stop: ReleaseReason | None) -> Player:
         await self.store.begins(acquired.worker)
-        self._player = Player(self, acquired.worker, acquired.release)
+        self._player = Player(self, acquired.worker, acquired.release, stop)
         return self._player
 
     async def _lose_holder(self) -> None:

@@ -62,7 +62,7 @@ class RecordedModel:
             raise fault
         for part in _stream(fate):
             yield part
-        if not fate.own and not fate.whole:
+        if not fate.ends:
             await asyncio.get_running_loop().create_future()
         error = getattr(fate.ended, "error", None)
         if fate.own and error is not None and not judged(error):
@@ -112,7 +112,9 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
         if judged(error):
             yield finish_of(step, explanation=error.message.text)
             return
-    if fate.whole or (fate.own and error is None):
+    if fate.ends and not fate.own and fate.kind == "compact":
+        yield TextDelta(block=0, text="...")
+    if fate.ends and (error is None or not fate.own):
         yield finish_of(step)
     else:
         yield from told_of(step, parts=bool(parts))
@@ -169,7 +171,7 @@ class RecordedSource:
             return _Collected(fate.ended.added[0])
         error = getattr(fate.ended, "error", None)
         if fate.own and error is not None and error.kind != "timeout":
-            return _fail(text_of(error.message) or "")
+            return _fail(classified(error, final=isinstance(fate.ended, v.TurnFailed)).message)
         await asyncio.get_running_loop().create_future()
         raise AssertionError("it never answers")
 

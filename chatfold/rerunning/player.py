@@ -15,6 +15,7 @@ from chatfold.rerunning.tools import RecordedCall, RecordedHooks, hook_failure
 from events import vocabulary as v
 from events.control import Control
 from events.ids import CallKey, ChatId, WorkerId
+from events.records import ReleaseReason
 from generation.agents import Agent
 from generation.flushing import Leftovers
 from generation.partials import Leftover
@@ -70,10 +71,12 @@ class Player:
         stage: What players share.
         worker: Its id.
         release: Its release.
+        stop: Why it lets the chat go at once; None where it does not.
     """
 
-    def __init__(self, stage: Stage, worker: WorkerId, release: str) -> None:
+    def __init__(self, stage: Stage, worker: WorkerId, release: str, stop: ReleaseReason | None = None) -> None:
         self._stage: Final = stage
+        self._stop: Final = stop
         self._fate: Fate | None = None
         self._calls: Final[dict[CallKey, RecordedCall]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -110,7 +113,7 @@ class Player:
             actor=actor,
             epoch=epoch,
             policy_for=self.runtime.policy_for,
-            stop=lambda: None,
+            stop=lambda: self._stop,
         )
 
     def began(self, outcome: Outcome) -> None:
@@ -121,6 +124,8 @@ class Player:
         """Let its runner run, which takes the chat first where it is not ``loaded``."""
         if loaded is not None:
             self.runner = ChatRunner(self.runtime, self._stage.chat, loaded)
+        elif self._stop is not None:
+            self.runner.stop(self._stop)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -153,15 +158,18 @@ class Player:
         return self._fate
 
     def _appended(self, outcome: Outcome) -> None:
-        self._note(outcome)
         self._stage.appended(outcome)
+        self._note(outcome)
 
     def _note(self, outcome: Outcome) -> None:
         last = outcome.recorded[-1]
         if not isinstance(last.event, v.AttemptStarted):
             return
-        self._fate = self._stage.script.fate(last.version)
-        if self._fate is not None and not self._fate.begun:
+        fate = self._stage.script.fate(last.version)
+        if fate is None:
+            return  # the log has another event there: so it was found to differ
+        self._fate = fate
+        if not fate.begun:
             self.gate.hold()
 
     def _start(self, call: ToolCall, _: CallEnvironment) -> RecordedCall:

@@ -21,7 +21,8 @@ from events.envelope import Recorded
 from events.ids import CallKey
 from events.messages import Message, Step
 from events.parts import ToolResultPart
-from events.records import AttemptKind, AttemptReport, Policy
+from events.reasons import Reason
+from events.records import AttemptKind, AttemptReport, Policy, ReleaseReason
 from generation.decide import EMPTY_ANSWER
 from generation.partials import Leftover
 
@@ -47,8 +48,8 @@ class Group(Struct, frozen=True):
             return "outside"
         if isinstance(event, v.Acquired):
             return "acquire"
-        released = next((each.event for each in self.events if isinstance(each.event, v.Released)), None)
-        if released is not None and released.reason in ("fault", "capacity"):
+        released = self.released
+        if released is not None and released.reason in ("fault", "capacity") and not self.results:
             return "stray"
         lost = any(isinstance(each.event, v.TurnFailed) and _by_loss(each.event) for each in self.events)
         return "stray" if lost else "holder"
@@ -68,6 +69,12 @@ class Group(Struct, frozen=True):
         """The start of the attempt that is under way after them."""
         last = self.events[-1]
         return last if isinstance(last.event, v.AttemptStarted) else None
+
+    @property
+    def stop(self) -> ReleaseReason | None:
+        """Why the worker was told to let the chat go; None where it was not, or had not its agent."""
+        released = self.released
+        return None if released is None or released.reason == "agent_not_here" else released.reason
 
     @property
     def results(self) -> tuple[v.ToolResultRecorded, ...]:
@@ -104,14 +111,21 @@ class Fate(Struct, frozen=True, kw_only=True):
         return self.report.step if self.report is not None else None
 
     @property
-    def whole(self) -> bool:
-        """Whether its answer was whole when something else ended it."""
-        return self.message is not None and not self.message.interrupted
+    def ends(self) -> bool:
+        """Whether what its model said came to an end, whatever became of it then."""
+        if self.own or (self.message is not None and not self.message.interrupted):
+            return True
+        # A summary of what was erased meanwhile: the next attempt tells of it.
+        dropped = self.kind == "compact" and isinstance(self.ended, v.AttemptStarted)
+        return dropped and self.step is not None and self.step.finish_reason != "unknown"
 
     @property
     def begun(self) -> bool:
         """Whether its call was made, as far as the log says: else nothing is known of it but its start."""
         ends = (v.InterruptionFinished, v.Released, v.AttemptStarted, v.TurnFinished)
+        if self.kind == "tools":
+            reasons = [result.reason for result in self.results.values()]
+            return not reasons or any(reason is not Reason.NOT_STARTED for reason in reasons)
         if self.kind not in ("generate", "compact") or self.own or not isinstance(self.ended, ends):
             return True
         return self.step is not None
@@ -140,9 +154,9 @@ class Script:
         """Return the event of a version; None beyond the log's end."""
         return self.log[version - 1].event if 0 < version <= len(self.log) else None
 
-    def fate(self, version: int) -> Fate:
-        """Return what became of the attempt that the event of a version started."""
-        return self._fates[version]
+    def fate(self, version: int) -> Fate | None:
+        """Return what became of the attempt that the event of a version started; None where it started none."""
+        return self._fates.get(version)
 
     def policy(self, version: int) -> str | None:
         """Return the digest of the policy that was held when the event after a version was made.
