@@ -1,4 +1,4 @@
-"""Checks, after each test, all logs that its engines wrote in this process: each prefix's prompt, and each decision.
+"""Checks, after each test, all logs that its engines wrote in this process: prompts, decisions, a rerun.
 
 What engines of other processes write, their tests check themselves, where they read the logs.
 """
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from chatfold.rerunning.director import Difference
+from chatfold.rerunning.run import rerun_events
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from events.digest import GENESIS
@@ -69,6 +71,21 @@ def check_prompts(written: Written) -> None:
     """Fail if a prompt of any prefix of any log is not what the services take."""
     problems = [problem for log in written.logs() for problem in prompt_problems(log)]
     assert not problems, "\n".join(problems)
+
+
+def check_reruns(written: Written) -> None:
+    """Fail if an event of any log does not come out again when it is run through the engine."""
+    reports = (rerun_events("log", log) for log in written.logs())
+    problems = [told for report in reports if report.unsupported is None for told in _parted(report.difference)]
+    assert not problems, "\n".join(problems)
+
+
+def _parted(difference: Difference | None) -> Iterator[str]:
+    if difference is None:
+        return
+    want, got = (each and each.event.type for each in (difference.want, difference.got))
+    changes = ", ".join(map(str, difference.changes))
+    yield f"version {difference.version}: {difference.kind}, {want} -> {got}: {changes} {difference.said}"
 
 
 def check_decisions(written: Written) -> None:

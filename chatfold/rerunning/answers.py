@@ -79,9 +79,7 @@ def parts_of(message: Message | None) -> Iterator[StreamPart]:
                     metadata=value_of(part.metadata),
                 )
             case SourcePart():
-                yield SourceFound(
-                    block=block, source_id=part.source_id, url=part.url.text, title=text_of(part.title)
-                )
+                yield SourceFound(block=block, source_id=part.source_id, url=part.url.text, title=text_of(part.title))
             case _:
                 raise ValueError(f"an answer with a part {part.kind}")
 

@@ -6,13 +6,12 @@ one table. Digests of requests are compared by section, elsewhere. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
 from events import vocabulary as v
 from events.content import Content
-from events.diff import MISSING, Change, changes
+from events.diff import Change, changes
 from events.envelope import Recorded
 
 _STEPS: Final = ("$.added[].step", "$.report.step", "$.cut.step")
@@ -20,7 +19,11 @@ _TIMES: Final = ("started_at", "first_part_at", "ended_at")
 
 NOT_COMPARED: Final = MappingProxyType(
     {
-        **{f"{step}.{time}": "when a model was called and spoke is no effect of the engine" for step in _STEPS for time in _TIMES},
+        **{
+            f"{step}.{time}": "when a model was called and spoke is no effect of the engine"
+            for step in _STEPS
+            for time in _TIMES
+        },
         **{f"$.added[].parts[].{time}": "when a part came is no effect of the engine" for time in _TIMES},
         "$.added[].parts[].created_at": "when a call came is no effect of the engine",
         "$.added[].parts[].repaired": "what was repaired came otherwise than it was recorded",
@@ -47,7 +50,11 @@ def differences(want: Recorded, got: Recorded, *, declared: bool, split: bool = 
     """
     if type(want.event) is not type(got.event):
         return (Change("$.type", want.event.type, got.event.type),)
-    found = [each for each in changes(want.event, got.event, ignore=_IGNORED) if not _excused(want.event, each, declared)]
+    found = [
+        each
+        for each in changes(want.event, got.event, ignore=_IGNORED)
+        if not _excused(want.event, each, declared=declared)
+    ]
     for name in _ENVELOPE:
         one, other = getattr(want.envelope, name), getattr(got.envelope, name)
         if one != other and not (split and name == "index"):
@@ -55,7 +62,7 @@ def differences(want: Recorded, got: Recorded, *, declared: bool, split: bool = 
     return tuple(found)
 
 
-def _excused(event: v.Event, change: Change, declared: bool) -> bool:
+def _excused(event: v.Event, change: Change, *, declared: bool) -> bool:
     before, after = change.before, change.after
     if isinstance(before, Content) and not before.available:
         return isinstance(after, Content) and before.size == after.size
@@ -73,11 +80,3 @@ def _same_details(before: Content, after: Content) -> bool:
     if not isinstance(one, dict) or not isinstance(other, dict):
         return False
     return {**one, _ESTIMATED: None} == {**other, _ESTIMATED: None}
-
-
-def said(change: Change) -> Iterator[str]:
-    """Yield a change in lines, contents as sizes."""
-    if change.before is MISSING or change.after is MISSING:
-        yield f"{change.path}: {'added' if change.before is MISSING else 'gone'}"
-    else:
-        yield str(change)

@@ -83,6 +83,12 @@ class Parted(Exception):
         self.difference = difference
 
 
+def _chat(first: v.Event) -> ChatId:
+    if not isinstance(first, v.ChatCreated | v.ChatForked):
+        raise TypeError("the log has no beginning")
+    return ChatId(first.chat)
+
+
 class Director:
     """Plays one log.
 
@@ -92,10 +98,7 @@ class Director:
     """
 
     def __init__(self, log: list[Recorded], agents: Mapping[str, Agent]) -> None:
-        first = log[0].event
-        if not isinstance(first, v.ChatCreated | v.ChatForked):
-            raise TypeError("the log has no beginning")
-        self.chat: Final = ChatId(first.chat)
+        self.chat: Final = _chat(log[0].event)
         self.agents: Final = agents
         self.script: Final = Script([filled(each) for each in log])
         self.store: Final = RerunStore(self.now, level_of_all(log))
@@ -105,6 +108,11 @@ class Director:
         self._player: Player | None = None
         self._numbers: Final = count(1)
         self._parted: Difference | None = None
+
+    @property
+    def next(self) -> Recorded | None:
+        """The event that is to come out next; None behind the last."""
+        return self._log[self.at] if self.at < len(self._log) else None
 
     async def play(self) -> None:
         """Play it to its end.
@@ -135,7 +143,9 @@ class Director:
         if digest is None:
             return None
         policy = self.script.policies.get(digest)
-        return Held(policy=Policy(agent=control.agent, revision="", model=None) if policy is None else policy, digest=digest)
+        return Held(
+            policy=Policy(agent=control.agent, revision="", model=None) if policy is None else policy, digest=digest
+        )
 
     def asked(self, request: ModelRequest) -> None:
         """Take a request that was made."""
@@ -148,10 +158,10 @@ class Director:
             self._compare(recorded)
 
     def _compare(self, got: Recorded) -> None:
-        if self.at >= len(self._log):
+        want = self.next
+        if want is None:
             self._parted = Difference(version=got.version, kind="extra", got=got)
             return
-        want = self._log[self.at]
         group = self._group_of(want)
         split = isinstance(group.first.event, v.ToolResultRecorded)
         found = differences(want, got, declared=bool(self.agents), split=split)
@@ -218,17 +228,20 @@ class Director:
         await self._let_through(player)
 
     async def _let_go(self, group: Group) -> None:
-        """Let a chat go whose runner is gone, as the worker does that finds it."""
-        player = self._need_player()
-        player.lose()
-        released = group.released
-        died = released is None or released.reason == "fault"
+        """Let a chat go whose runner is gone, as the worker does that finds it; where it holds it still, it goes on."""
+        gone = self._need_player()
+        gone.lose()
+        died = group.released is None or group.released.reason == "fault"
         left = RecordedLeftovers(self.script)
 
         def plan(run: PlanRun) -> None:
-            let_go(run, player.hold_at(run.state.control.epoch), left.of, died=died)
+            let_go(run, gone.hold_at(run.state.control.epoch), left.of, died=died and not group.goes_on)
 
-        await self._append(plan, CommandIdentity(command=group.first.envelope.command, actor=player.runtime.actor))
+        identity = CommandIdentity(command=group.first.envelope.command, actor=gone.runtime.actor)
+        outcome = await self._append(plan, identity)
+        if group.goes_on:
+            self._player = Player(self, gone.runtime.worker, gone.runtime.release)
+            self._player.begin(outcome.chat)
 
     async def _hold(self, group: Group) -> None:
         """Let the holder do what it did."""
@@ -268,9 +281,7 @@ class Director:
     async def _append(self, plan: Plan, identity: CommandIdentity) -> Outcome:
         most = len(self._log) + MOST_MORE
         try:
-            return await self._journal.execute(
-                self.chat, bounded(plan, most), identity, transcript=True, now=self.now
-            )
+            return await self._journal.execute(self.chat, bounded(plan, most), identity, transcript=True, now=self.now)
         except Refusal as refusal:
             self._part("refused", f"{refusal.code}: {refusal.reason}")
         except (EventsError, ValueError, TypeError) as error:
@@ -312,8 +323,7 @@ class Director:
     def _part(self, kind: DifferenceKind, said: str = "") -> NoReturn:
         if self._parted is not None:
             raise Parted(self._parted)
-        want = self._log[self.at] if self.at < len(self._log) else None
-        raise Parted(Difference(version=self.at + 1, kind=kind, want=want, said=said))
+        raise Parted(Difference(version=self.at + 1, kind=kind, want=self.next, said=said))
 
     def _fail(self, error: Exception) -> NoReturn:
         self._part("fault", f"{type(error).__name__}: {error}")

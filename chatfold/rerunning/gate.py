@@ -82,24 +82,38 @@ class GatedJournal(Journal):
     Args:
         store: Where the chat is kept.
         told: Called with what each append did.
+        check: Called with each command of a plan; what it raises is the append's.
         events: How many events an append may have.
     """
 
-    def __init__(self, store: Store, told: Callable[[Outcome], None], events: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        told: Callable[[Outcome], None],
+        check: Callable[[AnyCommand], None],
+        events: int,
+    ) -> None:
         super().__init__(store, salt, told=told)
         self.gate: Final = Gate()
+        self._check: Final = check
         self._most: Final = events + MOST_MORE
 
     async def execute(self, chat: ChatId, plan: Plan, identity: CommandIdentity, **options: Any) -> Outcome:
         """See :meth:`store.append.Journal.execute`."""
         await self.gate.enter()
-        outcome = await super().execute(chat, bounded(plan, self._most), identity, **options)
+        outcome = await super().execute(chat, bounded(plan, self._most, self._check), identity, **options)
         await self.gate.leave()
         return outcome
 
 
-def bounded(plan: Plan, most: int) -> Plan:
-    """Return a plan that fails when it makes more than ``most`` events: wrong code may go on for ever."""
+def bounded(plan: Plan, most: int, check: Callable[[AnyCommand], None] = lambda _: None) -> Plan:
+    """Return a plan that fails when it makes more than ``most`` events: wrong code may go on for ever.
+
+    Args:
+        plan: The plan.
+        most: Events.
+        check: Called with each of its commands.
+    """
 
     def within(run: PlanRun) -> None:
         do = run.do
@@ -107,6 +121,7 @@ def bounded(plan: Plan, most: int) -> Plan:
         def counted(command: AnyCommand, actor: Actor | None = None) -> Recorded:
             if len(run.recorded) >= most:
                 raise Endless(f"more than {most} events in one append")
+            check(command)
             return do(command, actor)
 
         run.do = counted  # type: ignore[method-assign]  # of this run alone

@@ -7,7 +7,7 @@ promoted, deadlines) is not taken from the event: it must come out again. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from chatstate import commands as c
 from events import vocabulary as v
@@ -168,6 +168,3 @@ INVERSES: Final[dict[type[v.Event], Inverse]] = {
     v.CompactionUndone: lambda _, __: c.Uncompact(),
 }
 """Type of event -> its command, given the event and the chat's control before it. All others are the engine's."""
-
-ENGINES: Final = tuple(cast("type[v.Event]", cls) for cls in v.EVENT_TYPES.values() if cls not in INVERSES)
-"""The types of events that the engine makes by itself: acquisitions, decisions, outcomes."""

@@ -79,7 +79,7 @@ class RecordedModel:
             raise ProviderError(ClassifiedError(kind="missing_key", message="Not usable then."))
         digests = report.request if report is not None else None
         if digests is not None and digests.tools == _NO_TOOLS and (request.tools or request.native):
-            raise ProviderError(ClassifiedError(kind="context_too_large", message="Too large then."))
+            raise ProviderError(ClassifiedError(kind="config", message="Too large then.", too_large=True))
 
     async def close(self) -> None:
         """Close nothing."""

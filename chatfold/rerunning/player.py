@@ -6,13 +6,17 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from chatfold.rerunning.answers import result_of
 from chatfold.rerunning.gate import GatedJournal
 from chatfold.rerunning.models import Agents, RecordedModel, RecordedSource
 from chatfold.rerunning.script import Fate, Script
 from chatfold.rerunning.store import RerunStore
-from chatfold.rerunning.tools import RecordedCall, RecordedHooks, hook_failure
+from chatfold.rerunning.tools import RecordedCall, RecordedHooks, hook_failure, unrecorded
+from chatstate.commands import AnyCommand, RecordToolResult
 from events import vocabulary as v
+from events.content import Content
 from events.control import Control
 from events.ids import CallKey, ChatId, WorkerId
 from events.records import ReleaseReason
@@ -27,6 +31,7 @@ from generation.runtime import Runtime, WorkerSettings
 from generation.tools.execute import CallEnvironment
 from generation.tools.policy import ToolCall
 from store.append import Outcome
+from store.errors import Unstorable
 from store.loading import LoadedChat
 
 GRACE: Final = 5.0
@@ -34,14 +39,31 @@ GRACE: Final = 5.0
 _NEVER: Final = 1e9
 """Virtual seconds after which nobody is taken for silent: who was, is in the log."""
 
+_LOST: Final = Content("what could not be recorded")
+
 
 class Stage(Protocol):
     """What players share."""
 
-    script: Script
-    chat: ChatId
-    store: RerunStore
-    agents: Mapping[str, Agent]
+    @property
+    def script(self) -> Script:
+        """The log."""
+        ...
+
+    @property
+    def chat(self) -> ChatId:
+        """The chat."""
+        ...
+
+    @property
+    def store(self) -> RerunStore:
+        """Where it is kept."""
+        ...
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """Today's agents by name."""
+        ...
 
     def now(self) -> int:
         """Return the log's time, microseconds UTC."""
@@ -80,7 +102,7 @@ class Player:
         self._fate: Fate | None = None
         self._calls: Final[dict[CallKey, RecordedCall]] = {}
         self._task: asyncio.Task[None] | None = None
-        self.journal: Final = GatedJournal(stage.store, self._appended, len(stage.script.log))
+        self.journal: Final = GatedJournal(stage.store, self._appended, self._check, len(stage.script.log))
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
@@ -149,7 +171,8 @@ class Player:
         for each in results:
             call = self._calls.pop(each.result.call, None)
             if call is not None and not call.unstarted:
-                call.give(result_of(each.result, fault))
+                lost = unrecorded(each.result) is not None
+                call.give(result_of(replace(each.result, output=_LOST, is_error=False) if lost else each.result, fault))
                 fault = None
 
     def _fated(self) -> Fate:
@@ -171,6 +194,18 @@ class Player:
         self._fate = fate
         if not fate.begun:
             self.gate.hold()
+
+    def _check(self, command: AnyCommand) -> None:
+        """Refuse to record what could not be recorded.
+
+        Raises:
+            Unstorable: It is the result of a tool in whose place the log has why not.
+        """
+        if not isinstance(command, RecordToolResult) or command.result.output != _LOST or self._fate is None:
+            return
+        recorded = self._fate.results.get(command.result.call)
+        if recorded is not None and (why := unrecorded(recorded)) is not None:
+            raise Unstorable(why)
 
     def _start(self, call: ToolCall, _: CallEnvironment) -> RecordedCall:
         started = self._calls[call.key] = RecordedCall(call, self._fated().results.get(call.key))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
-from typing import Final
+from threading import Thread
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.director import Difference, Director, Parted
+from chatfold.rerunning.limits import Unsupported, unsupported
 from chatfold.virtual.loop import SimulatedLoop
-from chatfold.virtual.running import alone, drive, end
-from events import vocabulary as v
+from chatfold.virtual.running import alone, drive, end, is_in_a_loop
 from events.envelope import Recorded
 from generation.agents import Agent
 
+_T = TypeVar("_T")
+
+_LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
 _STEPS: Final = 100_000
 _STEPS_PER_EVENT: Final = 2_000
+"""Steps of the event loop that a log may take: an event takes some fifty."""
 
 
 class RerunReport(Struct, frozen=True, kw_only=True):
@@ -29,46 +33,103 @@ class RerunReport(Struct, frozen=True, kw_only=True):
     Attributes:
         log: What the log is called.
         events: Events of the log.
-        again: How many of them came out again.
+        again: How many of them came out again, from the first one on.
         difference: Where it parted from the log; None where it did not.
-        unsupported: Why the log cannot be run again; None where it was.
+        unsupported: Why the log cannot be run again; None where it can.
     """
 
     log: str
     events: int
     again: int
     difference: Difference | None = None
-    unsupported: str | None = None
+    unsupported: Unsupported | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether all events came out again."""
+        return self.difference is None and self.unsupported is None
 
 
 def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
-    """Run a log through today's engine."""
+    """Run a recorded chat through today's engine, and return where it parts from its log.
+
+    No model is called, no tool is run, no hook and no context source is asked, and no connection is opened: what they
+    gave is taken from the log. It may be called from a coroutine too, whose event loop waits for it.
+
+    Args:
+        log: The log.
+        agents: Today's agents, where what they declare is to be compared with what was recorded. What is not among them
+            is run with what the log has of it.
+
+    Raises:
+        EventsError: An event cannot be read.
+    """
     recorded = log.recorded()
-    return _rerun(log.name, recorded, {agent.name: agent for agent in agents})
+    return rerun_events(log.name, recorded, agents)
 
 
-def _rerun(name: str, recorded: list[Recorded], agents: dict[str, Agent]) -> RerunReport:
-    if not recorded or not isinstance(recorded[0].event, v.ChatCreated | v.ChatForked):
-        return RerunReport(log=name, events=len(recorded), again=0, unsupported="it does not begin with the chat's beginning")
-    loop = SimulatedLoop(Random(0), steps=_STEPS + _STEPS_PER_EVENT * len(recorded), shuffled=False)
-    director: list[Director] = []
+def rerun_events(name: str, recorded: list[Recorded], agents: Iterable[Agent] = ()) -> RerunReport:
+    """Do what ``rerun`` does, with events that are at hand."""
+    reason = unsupported(recorded)
+    if reason is not None:
+        return RerunReport(log=name, events=len(recorded), again=0, unsupported=reason)
+    by_name = {agent.name: agent for agent in agents}
+    return _by_itself(lambda: _rerun(name, recorded, by_name))
+
+
+def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> RerunReport:
+    steps = _STEPS + _STEPS_PER_EVENT * len(recorded)
+    loop = SimulatedLoop(Random(0), steps=steps, shuffled=False)  # noqa: S311 -- nothing is drawn
+    director = Director(recorded, agents)
     found: list[Difference] = []
 
     async def main() -> None:
-        director.append(Director(recorded, agents))
         try:
-            await director[0].play()
+            await director.play()
         except Parted as parted:
             found.append(parted.difference)
 
-    with alone():
+    with alone(), _quiet():
         try:
             drive(loop, main())
         finally:
             failure = loop.failure
             end(loop)
-    at = director[0].at if director else 0
-    difference = found[0] if found else None
-    if difference is None and failure is not None:
-        difference = Difference(version=at + 1, kind="stuck", said=failure)
-    return RerunReport(log=name, events=len(recorded), again=at, difference=difference)
+    if not found and failure is not None:
+        found.append(Difference(version=director.at + 1, kind="stuck", want=director.next, said=failure))
+    return RerunReport(log=name, events=len(recorded), again=director.at, difference=found[0] if found else None)
+
+
+def _by_itself(work: Callable[[], _T]) -> _T:
+    """Do work that needs an event loop of its own: in a thread where this one has one."""
+    if not is_in_a_loop():
+        return work()
+    done: list[_T] = []
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 -- it is the caller's
+            failed.append(error)
+
+    thread = Thread(target=do, name="rerun")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let the engine log nothing: what it says of a chat that is long over would be taken for news."""
+    loggers = [logging.getLogger(name) for name in _LAYERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,8 +1,8 @@
 """A log as a script: which events came together, who made them, and what became of each attempt.
 
-Events of one append are a group, and a group has one driver: somebody outside, a worker that takes the chat, its holder,
-or what lets go of a chat whose runner is gone. What an attempt came to stands later in the log, and has to be known when
-it starts: what its model streams must have come before whatever ends it. Pure.
+Events of one append are a group, and a group has one driver: somebody outside, a worker that takes the chat, its
+holder, or what lets go of a chat whose runner is gone. What an attempt came to stands later in the log, and has to be
+known when it starts: what its model streams must have come before whatever ends it. Pure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,16 @@ class Group(Struct, frozen=True):
         if released is not None and released.reason in ("fault", "capacity") and not self.results:
             return "stray"
         lost = any(isinstance(each.event, v.TurnFailed) and _by_loss(each.event) for each in self.events)
-        return "stray" if lost else "holder"
+        return "stray" if lost or self.goes_on else "holder"
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an interruption was finished and the chat is held still, with nothing begun.
+
+        A runner begins with the queue in the same append: here there was none.
+        """
+        last = self.events[-1]
+        return isinstance(last.event, v.InterruptionFinished) and last.envelope.dest == "running"
 
     @property
     def acquired(self) -> v.Acquired | None:
@@ -92,7 +101,8 @@ class Fate(Struct, frozen=True, kw_only=True):
         own: Whether it came to an end of its own: an answer, a summary, a context, a failure.
         message: What had come of an answer.
         report: What else is known of its call.
-        results: The results of its calls, those of calls that never began among them.
+        calls: The calls that it started.
+        results: Their results, those of calls that never began among them.
     """
 
     kind: AttemptKind
@@ -101,6 +111,7 @@ class Fate(Struct, frozen=True, kw_only=True):
     own: bool = False
     message: Message | None = None
     report: AttemptReport | None = None
+    calls: tuple[CallKey, ...] = ()
     results: Mapping[CallKey, ToolResultPart] = {}
 
     @property
@@ -124,11 +135,17 @@ class Fate(Struct, frozen=True, kw_only=True):
         """Whether its call was made, as far as the log says: else nothing is known of it but its start."""
         ends = (v.InterruptionFinished, v.Released, v.AttemptStarted, v.TurnFinished)
         if self.kind == "tools":
-            reasons = [result.reason for result in self.results.values()]
-            return not reasons or any(reason is not Reason.NOT_STARTED for reason in reasons)
+            return any(self._has_begun(call) for call in self.calls)
         if self.kind not in ("generate", "compact") or self.own or not isinstance(self.ended, ends):
             return True
         return self.step is not None
+
+    def _has_begun(self, call: CallKey) -> bool:
+        """Whether it is known of a call that it began."""
+        result = self.results.get(call)
+        if result is not None:
+            return result.reason is not Reason.NOT_STARTED
+        return not isinstance(self.ended, v.Released) or call in self.ended.unknown
 
 
 class Script:
@@ -241,9 +258,10 @@ def _fate(log: Sequence[Recorded], place: int) -> Fate:
             own=_is_own(ended, started.attempt),
             message=_message(ended),
             report=ended.cut if isinstance(ended, v.AttemptStarted) else getattr(ended, "report", None),
+            calls=started.calls,
             results=results,
         )
-    return Fate(kind=started.kind, results=results)
+    return Fate(kind=started.kind, calls=started.calls, results=results)
 
 
 def _behind(log: Sequence[Recorded], at: int) -> Iterator[v.Event]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from chatfold.rerunning.answers import classified
 from chatfold.rerunning.models import summary_in
 from chatfold.rerunning.script import Fate
 from events import vocabulary as v
-from events.content import Json
+from events.content import Content, Json
+from events.ids import CallKey
 from events.parts import HookContextPart, ToolResultPart
 from events.reasons import Reason
 from generation.errors import ClassifiedError, HookFailed
 from generation.hooks.contract import HookEvent
 from generation.hooks.dispatch import Hooks, Verdict
 from generation.tools.execute import StartedCall
-from generation.tools.output import CallResult
+from generation.tools.output import CallResult, unrecordable
 from generation.tools.policy import ToolCall
 
 
@@ -30,7 +31,7 @@ class RecordedCall:
     """
 
     def __init__(self, call: ToolCall, recorded: ToolResultPart | None) -> None:
-        self.call: Final = call
+        self.call = call
         self.unstarted: Final = recorded is not None and recorded.reason is Reason.NOT_STARTED
         self._comes: Final = recorded is not None and not self.unstarted
         self._end: Final[asyncio.Future[CallResult | None]] = asyncio.get_running_loop().create_future()
@@ -68,6 +69,18 @@ class RecordedCall:
         """Wait for it no longer."""
         if not self._end.done():
             self._end.set_result(None)
+
+
+_UNRECORDED: Final = cast("Content", unrecordable(ToolResultPart(call=CallKey("")), "").output).text
+"""How the output begins that was recorded in the place of one that could not be."""
+
+
+def unrecorded(recorded: ToolResultPart) -> str | None:
+    """Return why a result could not be recorded in whose place this one stands; None where it is the tool's own."""
+    output = recorded.output
+    if not recorded.is_error or output is None or not isinstance(output.value, str):
+        return None
+    return output.value.removeprefix(_UNRECORDED) if output.value.startswith(_UNRECORDED) else None
 
 
 class _Failed(HookFailed):
@@ -126,8 +139,9 @@ def _said(fate: Fate) -> dict[str, str | ClassifiedError]:
         case v.StepCommitted() if failed is not None:
             return {"stop": failed}
         case v.StepCommitted():
-            more = (part for message in ended.added for part in message.parts if isinstance(part, HookContextPart))
-            return {"stop": part.text.text for part in more}
+            parts = (part for message in ended.added for part in message.parts)
+            more = next((part for part in parts if isinstance(part, HookContextPart)), None)
+            return {} if more is None else {"stop": more.text.text}
         case v.CompactionCommitted() if failed is not None:
             return {"post_compact": failed}
         case v.CompactionCommitted() if (context := summary_in(ended)[1]) is not None:
