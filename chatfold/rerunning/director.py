@@ -13,11 +13,13 @@ from typing import Final, Literal, NoReturn, TypeAlias
 from msgspec import Struct
 
 from chatfold.rerunning.compare import differences
-from chatfold.rerunning.filling import filled
+from chatfold.rerunning.declared import policy_today
+from chatfold.rerunning.filling import filled, lacking
 from chatfold.rerunning.gate import MOST_MORE, bounded, salt
 from chatfold.rerunning.inverse import command_of
 from chatfold.rerunning.player import GRACE, Player, RecordedLeftovers
 from chatfold.rerunning.script import Group, Script
+from chatfold.rerunning.sections import DECLARED, Section, SectionChange, Sections, section_changes
 from chatfold.rerunning.store import RerunStore
 from chatstate.errors import Refusal
 from events import vocabulary as v
@@ -108,6 +110,10 @@ class Director:
         self._player: Player | None = None
         self._numbers: Final = count(1)
         self._parted: Difference | None = None
+        self._agent = ""
+        self.today: Final = Sections()
+        self.sections: Final[list[SectionChange]] = []
+        self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
 
     @property
     def next(self) -> Recorded | None:
@@ -143,12 +149,14 @@ class Director:
         if digest is None:
             return None
         policy = self.script.policies.get(digest)
-        return Held(
-            policy=Policy(agent=control.agent, revision="", model=None) if policy is None else policy, digest=digest
-        )
+        if policy is None:  # nothing is decided under it
+            return Held(policy=Policy(agent=control.agent, revision="", model=None), digest=digest)
+        return Held(policy=policy_today(self.agents, control, policy, level), digest=digest)
 
     def asked(self, request: ModelRequest) -> None:
-        """Take a request that was made."""
+        """Take a request that was made: what it says is kept where agents are at hand."""
+        if self.agents:
+            self.today.take(request)
 
     def appended(self, outcome: Outcome) -> None:
         """Compare what an append did with the log, as far as they go together."""
@@ -165,12 +173,27 @@ class Director:
         group = self._group_of(want)
         split = isinstance(group.first.event, v.ToolResultRecorded)
         found = differences(want, got, declared=bool(self.agents), split=split)
+        self.sections.extend(section_changes(want, got, self._compared(want)))
         if found:
             self._parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
             return
         self.at += 1
         if self._player is not None and self.at >= group.events[-1].version:
             self._player.gate.close()
+
+    def _compared(self, want: Recorded) -> frozenset[Section]:
+        """Return the sections that can be compared at an event."""
+        sections: set[Section] = (
+            set() if self.lacks_from is not None and want.version > self.lacks_from else {"messages"}
+        )
+        if self._agent_of(want) in self.agents:
+            sections |= {*DECLARED, "policy"}
+        return frozenset(sections)
+
+    def _agent_of(self, want: Recorded) -> str:
+        if isinstance(want.event, v.PolicyRecorded):
+            self._agent = want.event.policy.agent
+        return self._agent
 
     def _group_of(self, recorded: Recorded) -> Group:
         return next(group for group in self.script.groups if group.events[-1].version >= recorded.version)

@@ -9,11 +9,13 @@ from random import Random
 from threading import Thread
 from typing import Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.director import Difference, Director, Parted
+from chatfold.rerunning.filling import lacking
 from chatfold.rerunning.limits import Unsupported, unsupported
+from chatfold.rerunning.sections import SectionChange, Sections
 from chatfold.virtual.loop import SimulatedLoop
 from chatfold.virtual.running import alone, drive, end, is_in_a_loop
 from events.envelope import Recorded
@@ -36,6 +38,9 @@ class RerunReport(Struct, frozen=True, kw_only=True):
         again: How many of them came out again, from the first one on.
         difference: Where it parted from the log; None where it did not.
         unsupported: Why the log cannot be run again; None where it can.
+        sections: The sections of requests that are others today, as far as it was run.
+        not_compared: What was not compared, and why.
+        today: What today's requests say, where agents are given.
     """
 
     log: str
@@ -43,10 +48,13 @@ class RerunReport(Struct, frozen=True, kw_only=True):
     again: int
     difference: Difference | None = None
     unsupported: Unsupported | None = None
+    sections: tuple[SectionChange, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    today: Sections = field(default_factory=Sections)
 
     @property
     def same(self) -> bool:
-        """Whether all events came out again."""
+        """Whether all events came out again. Their requests may say something else all the same: see ``sections``."""
         return self.difference is None and self.unsupported is None
 
 
@@ -97,7 +105,26 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> 
             end(loop)
     if not found and failure is not None:
         found.append(Difference(version=director.at + 1, kind="stuck", want=director.next, said=failure))
-    return RerunReport(log=name, events=len(recorded), again=director.at, difference=found[0] if found else None)
+    return RerunReport(
+        log=name,
+        events=len(recorded),
+        again=director.at,
+        difference=found[0] if found else None,
+        sections=tuple(director.sections),
+        not_compared=tuple(_not_compared(recorded, director)),
+        today=director.today,
+    )
+
+
+def _not_compared(recorded: list[Recorded], director: Director) -> Iterator[str]:
+    missing = sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys())
+    if missing:
+        yield f"system, tools, options: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+    erased, unpacked = lacking(recorded)
+    for count, why in ((erased, "erased"), (unpacked, "not packed with it (`chatfold export --blobs`)")):
+        if count:
+            said = f"{count} contents were" if count > 1 else "a content was"
+            yield f"messages, from version {director.lacks_from} on: {said} {why}"
 
 
 def _by_itself(work: Callable[[], _T]) -> _T:
