@@ -111,6 +111,7 @@ class Director:
         self._numbers: Final = count(1)
         self._parted: Difference | None = None
         self._agent = ""
+        self._kind = ""
         self.today: Final = Sections()
         self.sections: Final[list[SectionChange]] = []
         self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
@@ -173,7 +174,10 @@ class Director:
         group = self._group_of(want)
         split = isinstance(group.first.event, v.ToolResultRecorded)
         found = differences(want, got, declared=bool(self.agents), split=split)
-        self.sections.extend(section_changes(want, got, self._compared(want)))
+        summary = self._kind == "compact"
+        self.sections.extend(section_changes(want, got, self._compared(want), summary=summary))
+        if isinstance(want.event, v.AttemptStarted):
+            self._kind = want.event.kind
         if found:
             self._parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
             return
@@ -183,9 +187,8 @@ class Director:
 
     def _compared(self, want: Recorded) -> frozenset[Section]:
         """Return the sections that can be compared at an event."""
-        sections: set[Section] = (
-            set() if self.lacks_from is not None and want.version > self.lacks_from else {"messages"}
-        )
+        whole = self.lacks_from is None or want.version <= self.lacks_from
+        sections: set[Section] = {"messages", "instruction"} if whole else set()
         if self._agent_of(want) in self.agents:
             sections |= {*DECLARED, "policy"}
         return frozenset(sections)

@@ -22,11 +22,12 @@ from generation.digest import digest_of
 from generation.digests import digest_request
 from generation.prompt_types import ModelRequest
 
-Section: TypeAlias = Literal["system", "tools", "messages", "options", "policy"]
-"""What is compared of requests; ``policy`` is what agents declare beside what they send."""
+Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy"]
+"""What is compared of requests. ``instruction`` is ``messages`` of a request for a summary: what a hook at pre_compact
+added to it no log has. ``policy`` is what agents declare beside what they send."""
 
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
-DECLARED: Final[tuple[Section, ...]] = ("system", "tools", "options")
+DECLARED: Final[tuple[Literal["system", "tools", "options"], ...]] = ("system", "tools", "options")
 """Sections of requests that come from what agents declare."""
 FILE: Final = ".sections.json"
 """What the name of a file of sections ends with, beside a log of that name."""
@@ -120,28 +121,31 @@ def requests_of(recorded: Recorded) -> RequestDigests | None:
     return None if report is None else report.request
 
 
-def section_changes(want: Recorded, got: Recorded, compared: frozenset[Section]) -> Iterator[SectionChange]:
+def section_changes(
+    want: Recorded, got: Recorded, compared: frozenset[Section], *, summary: bool = False
+) -> Iterator[SectionChange]:
     """Yield the sections that are others in an event that came out again.
 
     Args:
         want: The log's event.
         got: The one that came.
         compared: Sections to compare.
+        summary: Whether its request was one for a summary.
     """
     then, now = requests_of(want), requests_of(got)
     if then is not None and now is not None:
-        for section in SECTIONS:
-            one, other = getattr(then, section, ""), getattr(now, section, "")
+        names: tuple[Literal["system", "tools", "options", "messages"], ...] = (*DECLARED, "messages")
+        for name in names:
+            section: Section = "instruction" if summary and name == "messages" else name
+            one, other = getattr(then, name), getattr(now, name)
             if section in compared and one != other:
                 yield SectionChange(version=want.version, section=section, then=one, now=other)
-    one, other = want.event, got.event
-    if "policy" in compared and isinstance(one, PolicyRecorded) and isinstance(other, PolicyRecorded):
-        found = tuple(
-            _named(change, one.policy) for change in changes(one.policy, other.policy, ignore=_SAID_BY_SECTIONS)
-        )
-        if found:
-            now_digest = digest_of(other.policy)
-            yield SectionChange(version=want.version, section="policy", then=one.digest, now=now_digest, changes=found)
+    before, after = want.event, got.event
+    if "policy" in compared and isinstance(before, PolicyRecorded) and isinstance(after, PolicyRecorded):
+        found = changes(before.policy, after.policy, ignore=_SAID_BY_SECTIONS)
+        if named := tuple(_named(change, before.policy) for change in found):
+            digest = digest_of(after.policy)
+            yield SectionChange(version=want.version, section="policy", then=before.digest, now=digest, changes=named)
 
 
 def _named(change: Change, policy: Policy) -> Change:
