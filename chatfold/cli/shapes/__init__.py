@@ -6,6 +6,7 @@ from chatfold.cli.shapes.base import Shape
 from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, Said, StateLine, Turned, WorkerLine
 from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
 from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated
+from chatfold.cli.shapes.reruns import RerunLine, SectionLine
 
 __all__ = [
     "Adopted",
@@ -19,9 +20,11 @@ __all__ = [
     "PartLine",
     "Problem",
     "RepairedLine",
+    "RerunLine",
     "ResetLine",
     "SHAPES",
     "Said",
+    "SectionLine",
     "Shape",
     "StateLine",
     "Turned",
@@ -30,7 +33,8 @@ __all__ = [
 ]
 
 SHAPES: Final[tuple[type[Shape], ...]] = (
-    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
+    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, RerunLine,
+    SectionLine, Imported,
     Adopted, Exported, GraphText, WorkerLine, Migrated, Said,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""
