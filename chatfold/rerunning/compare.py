@@ -62,13 +62,33 @@ def differences(want: Recorded, got: Recorded, *, declared: bool, split: bool = 
     return tuple(found)
 
 
+_DECLARED: Final = frozenset(
+    f"$.decision.{where}.{name}"
+    for where in ("facts", "read")
+    for name in (
+        "max_steps",
+        "threshold",
+        "visible_after",
+        "limit",
+        "tokens_limit",
+        "cost_micros_limit",
+        "turns_limit",
+        "priced",
+        "model",
+    )
+)
+"""What decisions read of declarations: where those of today are taken, it is their change, and named as such."""
+
+
 def _excused(event: v.Event, change: Change, *, declared: bool) -> bool:
     before, after = change.before, change.after
     if isinstance(before, Content) and not before.available:
         return isinstance(after, Content) and before.size == after.size
     if isinstance(event, v.CompactionCommitted) and isinstance(before, Content) and isinstance(after, Content):
         return not declared and _same_details(before, after)
-    return isinstance(event, v.PolicyRecorded) and declared and change.path.startswith("$.policy")
+    if not declared:
+        return False
+    return change.path in _DECLARED or (isinstance(event, v.PolicyRecorded) and change.path.startswith("$.policy"))
 
 
 _ESTIMATED: Final = "estimated_context_tokens"

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Final, Literal, NoReturn, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from chatfold.rerunning.compare import differences
 from chatfold.rerunning.declared import policy_today
 from chatfold.rerunning.filling import filled, lacking
-from chatfold.rerunning.gate import MOST_MORE, bounded, salt
+from chatfold.rerunning.gate import MOST_MORE, Endless, bounded, salt
 from chatfold.rerunning.inverse import command_of
 from chatfold.rerunning.player import GRACE, Player, RecordedLeftovers
 from chatfold.rerunning.script import Group, Script
@@ -310,7 +311,7 @@ class Director:
             return await self._journal.execute(self.chat, bounded(plan, most), identity, transcript=True, now=self.now)
         except Refusal as refusal:
             self._part("refused", f"{refusal.code}: {refusal.reason}")
-        except (EventsError, ValueError, TypeError) as error:
+        except (EventsError, Endless, ValueError, TypeError) as error:
             self._fail(error)
 
     async def _new_player(self, acquired: v.Acquired, stop: ReleaseReason | None) -> Player:
@@ -352,4 +353,10 @@ class Director:
         raise Parted(Difference(version=self.at + 1, kind=kind, want=self.next, said=said))
 
     def _fail(self, error: Exception) -> NoReturn:
-        self._part("fault", f"{type(error).__name__}: {error}")
+        if not isinstance(error, Endless):
+            self._part("fault", f"{type(error).__name__}: {error}")
+        for recorded in error.recorded:
+            self._compare(recorded)
+            if self._parted is not None:
+                raise Parted(msgspec.structs.replace(self._parted, kind="stuck", said=str(error)))
+        self._part("stuck", str(error))

@@ -21,7 +21,15 @@ MOST_MORE: Final = 50
 
 
 class Endless(Exception):
-    """A plan goes on and on."""
+    """A plan goes on and on.
+
+    Attributes:
+        recorded: The events that it has made so far; none of them is written.
+    """
+
+    def __init__(self, recorded: tuple[Recorded, ...]) -> None:
+        super().__init__(f"more than {len(recorded)} events in one append")
+        self.recorded = recorded
 
 
 class Gate:
@@ -120,7 +128,7 @@ def bounded(plan: Plan, most: int, check: Callable[[AnyCommand], None] = lambda 
 
         def counted(command: AnyCommand, actor: Actor | None = None) -> Recorded:
             if len(run.recorded) >= most:
-                raise Endless(f"more than {most} events in one append")
+                raise Endless(tuple(run.recorded))
             check(command)
             return do(command, actor)
 

@@ -90,7 +90,8 @@ def section_said(change: SectionChange, count: int) -> str:
     if change.section == "policy":
         return f"policy: another one at version {change.version}: {'; '.join(changes_said(change.changes))}"
     requests = f"{count} requests" if count > 1 else "a request"
-    return f"{change.section}: another text in {requests}, first at version {change.version}"
+    hooks = " (or a hook at pre_compact had said something: no log has that)" if change.section == "instruction" else ""
+    return f"{change.section}: another text in {requests}, first at version {change.version}{hooks}"
 
 
 def section_shown(change: SectionChange, then: Sections, today: Sections) -> Iterator[str]:
