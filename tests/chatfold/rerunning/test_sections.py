@@ -47,7 +47,10 @@ def test_nothing_changed(log: Log) -> None:
 CHANGES: dict[str, tuple[Agent, set[str]]] = {
     "system": (agent("You help, and are brief."), {"system"}),
     "tool": (other_tool(), {"tools", "policy"}),
-    "options": (agent(model=ModelConfig(provider="scripted", name="friendly", extra={"seed": 7})), {"options", "policy"}),
+    "options": (
+        agent(model=ModelConfig(provider="scripted", name="friendly", extra={"seed": 7})),
+        {"options", "policy"},
+    ),
     "limit of the context": (
         agent(model=ModelConfig(provider="scripted", name="friendly", context_limit=9_000)),
         {"policy"},
