@@ -172,7 +172,7 @@ class Director:
         if want is None:
             self._parted = Difference(version=got.version, kind="extra", got=got)
             return
-        group = self._group_of(want)
+        group = self.script.group(want.version)
         split = isinstance(group.first.event, v.ToolResultRecorded)
         found = differences(want, got, declared=bool(self.agents), split=split)
         summary = self._kind == "compact"
@@ -198,9 +198,6 @@ class Director:
         if isinstance(want.event, v.PolicyRecorded):
             self._agent = want.event.policy.agent
         return self._agent
-
-    def _group_of(self, recorded: Recorded) -> Group:
-        return next(group for group in self.script.groups if group.events[-1].version >= recorded.version)
 
     async def _drive(self, group: Group) -> None:
         match group.driver:
@@ -289,8 +286,7 @@ class Director:
 
     def _give_before_interruption(self, group: Group) -> None:
         """Let a result come that was being recorded already when the interruption came: it is recorded by itself."""
-        place = self.script.groups.index(group) + 1
-        later = self.script.groups[place] if place < len(self.script.groups) else None
+        later = self.script.behind(group)
         if self._player is not None and later is not None and len(later.results) == len(later.events):
             self._player.give(later.results)
 

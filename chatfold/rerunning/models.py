@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Final, NoReturn, cast
 
 from chatfold.rerunning.answers import classified, finish_of, judged, parts_of, text_of, thought_alone, told_of
-from chatfold.rerunning.script import Fate
+from chatfold.rerunning.fates import Fate
 from events import vocabulary as v
 from events.content import Content
 from events.ids import ChatId

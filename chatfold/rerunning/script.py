@@ -1,30 +1,25 @@
-"""A log as a script: which events came together, who made them, and what became of each attempt.
+"""A log as a script: which events came together, and who made them.
 
 Events of one append are a group, and a group has one driver: somebody outside, a worker that takes the chat, its
-holder, or what lets go of a chat whose runner is gone. What an attempt came to stands later in the log, and has to be
-known when it starts: what its model streams must have come before whatever ends it. Pure.
+holder, or what lets go of a chat whose runner is gone. What became of attempts is ``chatfold.rerunning.fates``' matter.
+Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.rerunning.inverse import answer_in, comes_from_outside
+from chatfold.rerunning.fates import Fate, by_loss, fates, kept_message
+from chatfold.rerunning.inverse import comes_from_outside
 from events import vocabulary as v
-from events.effects import Interrupting
 from events.envelope import Recorded
-from events.ids import CallKey
-from events.messages import Message, Step
-from events.parts import ToolResultPart
-from events.reasons import Reason
-from events.records import AttemptKind, AttemptReport, Policy, ReleaseReason
-from generation.decide import EMPTY_ANSWER
+from events.records import Policy, ReleaseReason
 from generation.partials import Leftover
+from generation.retry import delay_us
 
 Driver: TypeAlias = Literal["outside", "acquire", "holder", "stray"]
 """Who makes the events of a group: see the module."""
@@ -51,7 +46,7 @@ class Group(Struct, frozen=True):
         released = self.released
         if released is not None and released.reason in ("fault", "capacity") and not self.results:
             return "stray"
-        lost = any(isinstance(each.event, v.TurnFailed) and _by_loss(each.event) for each in self.events)
+        lost = any(isinstance(each.event, v.TurnFailed) and by_loss(each.event) for each in self.events)
         return "stray" if lost or self.goes_on else "holder"
 
     @property
@@ -91,61 +86,9 @@ class Group(Struct, frozen=True):
         return tuple(each.event for each in self.events if isinstance(each.event, v.ToolResultRecorded))
 
 
-class Fate(Struct, frozen=True, kw_only=True):
-    """What became of an attempt.
-
-    Attributes:
-        kind: Its kind.
-        ended: The event that says so; None where the log ends before.
-        beside: The events of the same append behind that.
-        own: Whether it came to an end of its own: an answer, a summary, a context, a failure.
-        message: What had come of an answer.
-        report: What else is known of its call.
-        calls: The calls that it started.
-        results: Their results, those of calls that never began among them.
-    """
-
-    kind: AttemptKind
-    ended: v.Event | None = None
-    beside: tuple[v.Event, ...] = ()
-    own: bool = False
-    message: Message | None = None
-    report: AttemptReport | None = None
-    calls: tuple[CallKey, ...] = ()
-    results: Mapping[CallKey, ToolResultPart] = {}
-
-    @property
-    def step(self) -> Step | None:
-        """What is known of its call."""
-        if self.message is not None and self.message.step is not None:
-            return self.message.step
-        return self.report.step if self.report is not None else None
-
-    @property
-    def ends(self) -> bool:
-        """Whether what its model said came to an end, whatever became of it then."""
-        if self.own or (self.message is not None and not self.message.interrupted):
-            return True
-        # A summary of what was erased meanwhile: the next attempt tells of it.
-        dropped = self.kind == "compact" and isinstance(self.ended, v.AttemptStarted)
-        return dropped and self.step is not None and self.step.finish_reason != "unknown"
-
-    @property
-    def begun(self) -> bool:
-        """Whether its call was made, as far as the log says: else nothing is known of it but its start."""
-        ends = (v.InterruptionFinished, v.Released, v.AttemptStarted, v.TurnFinished)
-        if self.kind == "tools":
-            return any(self._has_begun(call) for call in self.calls)
-        if self.kind not in ("generate", "compact") or self.own or not isinstance(self.ended, ends):
-            return True
-        return self.step is not None
-
-    def _has_begun(self, call: CallKey) -> bool:
-        """Whether it is known of a call that it began."""
-        result = self.results.get(call)
-        if result is not None:
-            return result.reason is not Reason.NOT_STARTED
-        return not isinstance(self.ended, v.Released) or call in self.ended.unknown
+_TELL: Final = (v.InterruptionFinished, v.TurnFailed, v.TurnFinished, v.Released)
+"""What may tell of an attempt whose holder is gone, beside the start of the next one."""
+_TOO_LATE: Final = re.compile(r"gave nothing in (\S+) seconds")
 
 
 class Script:
@@ -161,11 +104,20 @@ class Script:
         self.policies: Final[dict[str, Policy]] = {
             each.event.digest: each.event.policy for each in log if isinstance(each.event, v.PolicyRecorded)
         }
-        self._fates: Final = {
-            each.version: _fate(log, place)
-            for place, each in enumerate(log)
-            if isinstance(each.event, v.AttemptStarted)
-        }
+        self.context_timeout: Final = _context_timeout(log)
+        self.retry_unit: Final = _retry_unit(log, self.policies)
+        self.keeping: Final = _keeping(log)
+        self._fates: Final = dict(fates(log))
+        self._places: Final = {each.version: place for place, group in enumerate(self.groups) for each in group.events}
+
+    def group(self, version: int) -> Group:
+        """Return the group that the event of a version stands in."""
+        return self.groups[self._places[version]]
+
+    def behind(self, group: Group) -> Group | None:
+        """Return the group behind one; None behind the last."""
+        place = self._places[group.first.version] + 1
+        return self.groups[place] if place < len(self.groups) else None
 
     def event(self, version: int) -> v.Event | None:
         """Return the event of a version; None beyond the log's end."""
@@ -193,40 +145,50 @@ class Script:
 
     def left(self, version: int) -> Leftover:
         """Return what the attempt left whose holder was gone when the events after a version were made."""
-        for each in islice(self.log, version, None):
-            event = each.event
-            if isinstance(event, v.AttemptStarted):
-                return Leftover(report=event.cut)
-            if isinstance(event, _TELL):
-                return Leftover(message=_message(event), report=getattr(event, "report", None))
-            if each.version > version + 1 and each.envelope.index == 0:
+        for place in range(version, len(self.log)):
+            each = self.log[place]
+            if place > version and each.envelope.index == 0:
                 break
+            if isinstance(each.event, v.AttemptStarted):
+                return Leftover(report=each.event.cut)
+            if isinstance(each.event, _TELL):
+                return Leftover(message=kept_message(each.event), report=getattr(each.event, "report", None))
         return Leftover()
 
-    @property
-    def context_timeout(self) -> float | None:
-        """Seconds after which context sources were given up; None where none was."""
-        for each in self.log:
-            error = getattr(each.event, "error", None)
-            found = _TOO_LATE.search(error.message.text) if error is not None and error.kind == "timeout" else None
-            if found is not None:
-                return float(found[1])
-        return None
 
-    @property
-    def retry_unit(self) -> float:
-        """Seconds that stood for one in the table of waits, where policies do not record it."""
-        return 1.0
+def _context_timeout(log: Iterable[Recorded]) -> float | None:
+    """Return the seconds after which context sources were given up; None where none was."""
+    for each in log:
+        error = getattr(each.event, "error", None)
+        found = _TOO_LATE.search(error.message.text) if error is not None and error.kind == "timeout" else None
+        if found is not None:
+            return float(found[1])
+    return None
 
-    def kept_models(self) -> frozenset[tuple[str, str]]:
-        """Return the models, by provider and name, whose service kept responses to go on from."""
-        steps = (
-            message.step
-            for each in self.log
-            if isinstance(each.event, v.StepCommitted | v.InterruptionFinished)
-            for message in each.event.added
-        )
-        return frozenset((step.provider, step.model) for step in steps if step is not None and step.kept is not None)
+
+def _retry_unit(log: Iterable[Recorded], policies: Mapping[str, Policy]) -> float:
+    """Return the seconds that stood for one in the table of waits, which policies of older levels do not record.
+
+    The wait after a first attempt says it, unless the provider asked for another one.
+    """
+    if any(policy.retry_unit_us is not None for policy in policies.values()):
+        return 1.0  # it is not asked for
+    for each in log:
+        event = each.event
+        if isinstance(event, v.RetryScheduled) and event.attempt == 1 and event.error.retry_after_us is None:
+            return event.delay_us / delay_us(0)
+    return 1.0
+
+
+def _keeping(log: Iterable[Recorded]) -> frozenset[tuple[str, str]]:
+    """Return the models, by provider and name, whose service kept responses to go on from."""
+    steps = (
+        message.step
+        for each in log
+        if isinstance(each.event, v.StepCommitted | v.InterruptionFinished)
+        for message in each.event.added
+    )
+    return frozenset((step.provider, step.model) for step in steps if step is not None and step.kept is not None)
 
 
 def _groups(log: Iterable[Recorded]) -> Iterator[Group]:
@@ -238,77 +200,3 @@ def _groups(log: Iterable[Recorded]) -> Iterator[Group]:
         group.append(each)
     if group:
         yield Group(tuple(group))
-
-
-def _fate(log: Sequence[Recorded], place: int) -> Fate:
-    started = log[place].event
-    if not isinstance(started, v.AttemptStarted):
-        raise TypeError(f"version {log[place].version} starts no attempt")
-    results: dict[CallKey, ToolResultPart] = {}
-    for at in range(place + 1, len(log)):
-        ended = log[at].event
-        if isinstance(ended, v.ToolResultRecorded):
-            results[ended.result.call] = ended.result
-        if not _ends_attempt(ended):
-            continue
-        return Fate(
-            kind=started.kind,
-            ended=ended,
-            beside=tuple(_behind(log, at)),
-            own=_is_own(ended, started.attempt),
-            message=_message(ended),
-            report=ended.cut if isinstance(ended, v.AttemptStarted) else getattr(ended, "report", None),
-            calls=started.calls,
-            results=results,
-        )
-    return Fate(kind=started.kind, calls=started.calls, results=results)
-
-
-def _behind(log: Sequence[Recorded], at: int) -> Iterator[v.Event]:
-    """Yield the events of the same append behind one."""
-    for each in islice(log, at + 1, None):
-        if each.envelope.index == 0:
-            return
-        yield each.event
-
-
-_OUTCOMES: Final = (v.StepCommitted, v.CompactionCommitted, v.ContextPersisted, v.RetryScheduled, v.TurnFailed)
-_TELL: Final = (v.InterruptionFinished, v.TurnFailed, v.TurnFinished, v.Released)
-"""What may tell of an attempt whose holder is gone, beside the start of the next one."""
-_TOO_LATE: Final = re.compile(r"gave nothing in (\S+) seconds")
-_ENDS: Final = (
-    *_OUTCOMES,
-    v.TurnFinished,
-    v.InterruptionFinished,
-    v.Released,
-    v.Acquired,
-    v.AttemptStarted,
-    v.ActionRequired,
-    v.ChatAdopted,
-    v.Reconciled,
-)
-
-
-def _ends_attempt(event: v.Event) -> bool:
-    # An interruption of a dead holder's turn ends it at once.
-    return isinstance(event, _ENDS) or (isinstance(event, Interrupting) and event.epoch is not None)
-
-
-def _is_own(event: v.Event, attempt: int) -> bool:
-    match event:
-        case v.TurnFinished():
-            return bool(event.decision.facts.get(EMPTY_ANSWER))
-        case v.TurnFailed():
-            return event.attempt == attempt and event.decision is None and not _by_loss(event)
-        case _:
-            return isinstance(event, _OUTCOMES) and event.attempt == attempt
-
-
-def _by_loss(event: v.TurnFailed) -> bool:
-    return event.error.kind == "worker_lost"
-
-
-def _message(event: v.Event) -> Message | None:
-    if isinstance(event, v.CompactionCommitted | v.ContextPersisted):
-        return None
-    return answer_in(getattr(event, "added", ()))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from chatfold.rerunning.answers import classified
+from chatfold.rerunning.fates import Fate
 from chatfold.rerunning.models import summary_in
-from chatfold.rerunning.script import Fate
 from events import vocabulary as v
 from events.content import Content, Json
 from events.ids import CallKey
