@@ -36,6 +36,7 @@ from generation.agents import Agent
 from generation.plans import Held, let_go, take
 from generation.prompt_types import ModelRequest
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
+from store.warm import WarmChats
 
 _TICK: Final = 1e-6
 """Virtual seconds: too few for any timer of the engine, and so the moment when all is at rest."""
@@ -107,7 +108,8 @@ class Director:
         self.store: Final = RerunStore(self.now, level_of_all(log))
         self.at = 0
         self._log: Final = log
-        self._journal: Final = Journal(self.store, salt, told=self.appended)
+        self.warm: Final = WarmChats()
+        self._journal: Final = Journal(self.store, salt, warm=self.warm, told=self.appended)
         self._player: Player | None = None
         self._numbers: Final = count(1)
         self._parted: Difference | None = None
@@ -221,7 +223,7 @@ class Director:
         if isinstance(event, v.ChatAdopted):
             await self._lose_holder()
             self.store.import_as_foreign(self.chat)
-            self._journal.warm.drop(self.chat)
+            self.warm.drop(self.chat)
         acquired = group.acquired
         player = None if acquired is None else await self._new_player(acquired, group.stop)
 

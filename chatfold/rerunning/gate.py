@@ -15,6 +15,7 @@ from events.ids import ChatId
 from events.records import Actor
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
 from store.contract import Store
+from store.warm import WarmChats
 
 MOST_MORE: Final = 50
 """Events that an append may have beyond those of the log, before it is taken for endless."""
@@ -89,6 +90,7 @@ class GatedJournal(Journal):
 
     Args:
         store: Where the chat is kept.
+        warm: The chat as it is known, so that it is not read again with each turn.
         told: Called with what each append did.
         check: Called with each command of a plan; what it raises is the append's.
         events: How many events an append may have.
@@ -97,11 +99,12 @@ class GatedJournal(Journal):
     def __init__(
         self,
         store: Store,
+        warm: WarmChats,
         told: Callable[[Outcome], None],
         check: Callable[[AnyCommand], None],
         events: int,
     ) -> None:
-        super().__init__(store, salt, told=told)
+        super().__init__(store, salt, warm=warm, told=told)
         self.gate: Final = Gate()
         self._check: Final = check
         self._most: Final = events + MOST_MORE

@@ -34,6 +34,7 @@ from generation.tools.policy import ToolCall
 from store.append import Outcome
 from store.errors import Unstorable
 from store.loading import LoadedChat
+from store.warm import WarmChats
 
 GRACE: Final = 5.0
 """Virtual seconds that an interruption or a release waits for tools that run."""
@@ -59,6 +60,11 @@ class Stage(Protocol):
     @property
     def store(self) -> RerunStore:
         """Where it is kept."""
+        ...
+
+    @property
+    def warm(self) -> WarmChats:
+        """The chat as it is known."""
         ...
 
     @property
@@ -103,7 +109,7 @@ class Player:
         self._fate: Fate | None = None
         self._calls: Final[dict[CallKey, RecordedCall]] = {}
         self._task: asyncio.Task[None] | None = None
-        self.journal: Final = GatedJournal(stage.store, self._appended, self._check, len(stage.script.log))
+        self.journal: Final = GatedJournal(stage.store, stage.warm, self._appended, self._check, len(stage.script.log))
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
