@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from chatfold.replaying.many import WorkFailed, each
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
     from chatfold.replaying.words import Explanation, PassedBy, explain
+    from chatfold.rerunning.director import Difference
+    from chatfold.rerunning.limits import Unsupported
+    from chatfold.rerunning.run import RerunReport, rerun
+    from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
     from events.checkpoints import Checkpoints
     from events.diff import MISSING, Change, changes, plain
 
@@ -39,6 +43,11 @@ _HOMES: Final = {
     "WhatIfFailed": "chatfold.replaying.decisions",
     "WhatIfNames": "chatfold.replaying.whatif",
     "WhatIfProblem": "chatfold.replaying.whatif",
+    "Difference": "chatfold.rerunning.director",
+    "RerunReport": "chatfold.rerunning.run",
+    "SectionChange": "chatfold.rerunning.sections",
+    "Sections": "chatfold.rerunning.sections",
+    "Unsupported": "chatfold.rerunning.limits",
     "WorkFailed": "chatfold.replaying.many",
     "causes": "chatfold.replaying.causes",
     "changes": "events.diff",
@@ -50,6 +59,9 @@ _HOMES: Final = {
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
     "plain": "events.diff",
+    "read_sections": "chatfold.rerunning.sections",
+    "rerun": "chatfold.rerunning.run",
+    "write_sections": "chatfold.rerunning.sections",
 }
 
 __all__ = [
@@ -70,6 +82,11 @@ __all__ = [
     "WhatIfFailed",
     "WhatIfNames",
     "WhatIfProblem",
+    "Difference",
+    "RerunReport",
+    "SectionChange",
+    "Sections",
+    "Unsupported",
     "WorkFailed",
     "causes",
     "changes",
@@ -81,6 +98,9 @@ __all__ = [
     "find_log",
     "find_logs",
     "plain",
+    "read_sections",
+    "rerun",
+    "write_sections",
 ]
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds

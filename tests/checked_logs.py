@@ -1,4 +1,4 @@
-"""Checks, after each test, all logs that its engines wrote in this process: each prefix's prompt, and each decision.
+"""Checks, after each test, all logs that its engines wrote in this process: prompts, decisions, a rerun.
 
 What engines of other processes write, their tests check themselves, where they read the logs.
 """
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from chatfold.rerunning.run import RerunReport, rerun_events
+from chatfold.rerunning.words import told
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from events.digest import GENESIS
@@ -69,6 +71,18 @@ def check_prompts(written: Written) -> None:
     """Fail if a prompt of any prefix of any log is not what the services take."""
     problems = [problem for log in written.logs() for problem in prompt_problems(log)]
     assert not problems, "\n".join(problems)
+
+
+def check_reruns(written: Written) -> None:
+    """Fail if an event of any log, or a request's messages, do not come out again when it is run through the engine."""
+    reports = (rerun_events("log", log) for log in written.logs())
+    problems = ["\n".join(told(report)) for report in reports if report.unsupported is None and not _came_again(report)]
+    assert not problems, "\n".join(problems)
+
+
+def _came_again(report: RerunReport) -> bool:
+    # What hooks add to the request for a summary no log has.
+    return report.same and all(change.section == "instruction" for change in report.sections)
 
 
 def check_decisions(written: Written) -> None:

@@ -53,7 +53,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def logs_are_sound(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test: what its logs would have models asked is what the services take, and decisions do not drift."""
+    """After each test: services take what its logs had models asked, no decision drifts, all comes out again."""
     if request.node.get_closest_marker("bench") is not None:
         yield
         return
@@ -63,6 +63,8 @@ def logs_are_sound(request: pytest.FixtureRequest) -> Iterator[None]:
         checked_logs.check_prompts(written)
     if request.node.get_closest_marker("odd_decisions") is None:
         checked_logs.check_decisions(written)
+        if request.node.get_closest_marker("odd_reruns") is None:
+            checked_logs.check_reruns(written)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ def chatfold(
       chatfold why CHAT                  why it did what it did, in words
       chatfold doctor CHAT               why it does not move, and what comes next
       chatfold verify --all              prove that nothing was altered
+      chatfold rerun FILE                what today's code would do otherwise
 
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
     command line is wrong.
@@ -68,6 +69,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "graph": app_look.graph,
     "verify": app_check.verify,
     "repair": app_check.repair,
+    "rerun": app_check.rerun,
     "export": app_keep.export,
     "import": app_keep.import_chat,
     "adopt": app_keep.adopt,

@@ -1,4 +1,4 @@
-"""Commands that check what is kept and mend what can be made anew: ``verify``, ``repair``.
+"""Commands that check what is kept and mend what can be made anew: ``verify``, ``repair``, ``rerun``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chatfold.cli.options import Db, Json, LogLevel
+from chatfold.cli.options import Agents, Db, Jobs, Json, LogLevel, Sources
 from chatfold.cli.output import Out
 
 
@@ -55,3 +55,61 @@ def repair(
     from chatfold.cli.repair import run_repair
 
     run_repair(Out(), chat, everything=everything, json=json, db=db, log_level=log_level)
+
+
+def rerun(
+    sources: Sources,
+    agents: Agents = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show what changed in a section, where its text of then was kept.")
+    ] = False,
+    sections: Annotated[
+        str | None,
+        typer.Option(
+            "--sections",
+            metavar="FILE",
+            help="The texts of then. Else NAME.sections.json beside each log NAME.jsonl, where there is one.",
+        ),
+    ] = None,
+    keep_sections: Annotated[
+        str | None,
+        typer.Option("--keep-sections", metavar="FILE", help="Write what today's requests say, for --show later on."),
+    ] = None,
+    ignore_sections: Annotated[
+        str | None,
+        typer.Option("--ignore-sections", metavar="NAMES", help="Sections that may change, such as system,tools."),
+    ] = None,
+    jobs: Jobs = None,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
+    """Run recorded chats through today's engine, and show where they part from their logs.
+
+    What users, models and tools gave, and which worker died when, is taken from the log; every other event must come
+    out again. No model is called, no tool is run, no connection is opened. With the agents of an application, their
+    system texts, tools, options and limits are compared too with those of then: a prompt that changed is named although
+    no decision moved. Exit code 1: something came otherwise.
+
+    \b
+    Examples:
+      chatfold rerun saved.jsonl
+      chatfold rerun logs/ --jobs 4 --json
+      chatfold rerun logs/ --agents myservice.agents:AGENTS --show
+      chatfold rerun logs/ --agents myservice.agents:AGENTS --ignore-sections system,tools
+    """
+    from chatfold.cli.rerun import run_rerun
+
+    run_rerun(
+        Out(),
+        sources,
+        agents=agents or [],
+        show=show,
+        sections=sections,
+        keep_sections=keep_sections,
+        ignored=ignore_sections,
+        jobs=jobs,
+        json=json,
+        db=db,
+        log_level=log_level,
+    )

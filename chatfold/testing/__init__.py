@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
-    from chatfold.testing.asserts import assert_replays, assert_valid_prompts
+    from chatfold.testing.asserts import assert_replays, assert_reruns, assert_valid_prompts
     from chatfold.testing.canonical import canonical_text
     from chatfold.testing.explained import explain_change
     from chatfold.testing.scenario import Scenario, fence_of, given
@@ -35,6 +35,7 @@ __all__ = [
     "VirtualTimeStopped",
     "Wait",
     "assert_replays",
+    "assert_reruns",
     "assert_valid_prompts",
     "canonical_text",
     "explain_change",
@@ -61,6 +62,7 @@ _HOMES: Final = {
     "VirtualTimeStopped": "chatfold.testing.virtual",
     "Wait": _SCRIPT,
     "assert_replays": "chatfold.testing.asserts",
+    "assert_reruns": "chatfold.testing.asserts",
     "assert_valid_prompts": "chatfold.testing.asserts",
     "canonical_text": "chatfold.testing.canonical",
     "explain_change": "chatfold.testing.explained",

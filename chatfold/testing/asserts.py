@@ -5,11 +5,16 @@ Owns the reading of what a test calls a log, and the texts of failures. The chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from chatfold.replaying.logs import Log, LogSource
+from chatfold.rerunning.run import rerun_events
+from chatfold.rerunning.sections import Section
+from chatfold.rerunning.words import told
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from chatstate.audit import audit
@@ -17,8 +22,9 @@ from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded
 from events.logfile import LogFile, read_log
+from generation.agents import Agent
 
-__all__ = ["AnyLog", "assert_replays", "assert_valid_prompts"]
+__all__ = ["AnyLog", "assert_replays", "assert_reruns", "assert_valid_prompts"]
 
 AnyLog: TypeAlias = Log | LogFile | Path | str | bytes | Iterable[Recorded]
 """A log as tests have it: a file's path, the bytes of one, what was read of one, or the events of a chat."""
@@ -45,6 +51,31 @@ def assert_replays(log: AnyLog) -> None:
     problems = [f"version {finding.version}: {finding.problem}" for finding in audit(events)]
     # Decisions on states that no chat can come to would only repeat what is wrong with these.
     _fail_for(log, problems or list(decision_problems(events)), "does not replay")
+
+
+def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collection[Section] = ()) -> None:
+    """Assert that a chat comes out again when it is run through today's engine, its log being the script.
+
+    No model is called and no tool is run. Within a coroutine it waits for a thread of its own.
+
+    Args:
+        log: The log, from the chat's first event on.
+        agents: Today's agents, where what they send and declare is to be what it was then.
+        ignore: Sections of requests that may be others: ``system``, ``tools``, ``messages``, ``instruction``,
+            ``options``, ``policy``.
+
+    Raises:
+        AssertionError: It does not; the text names the first version where it parts from the log, with what came then
+            and now, and the sections that changed. Or it cannot be run again; the text says why.
+        LogFileError: It is no log file.
+        EventsError: An event cannot be read, or the log was altered.
+        OSError: The file cannot be read.
+    """
+    report = rerun_events(_name(log), read_events(log), agents)
+    changed = tuple(change for change in report.sections if change.section not in ignore)
+    if not report.same or changed:
+        lines = told(replace(report, sections=changed))
+        raise AssertionError("\n  ".join([f"{_name(log)} does not come out again:", *lines]))
 
 
 def assert_valid_prompts(log: AnyLog) -> None:

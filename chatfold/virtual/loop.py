@@ -189,6 +189,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     continue
             self.taken += 1
             handle._run()
+            if self.taken > self._most:
+                self.fail(f"livelock: {self.taken} steps were taken")
         if not self._ending:
             self._advance()
 
@@ -205,8 +207,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return chosen
 
     def _advance(self) -> None:
-        if self.taken > self._most:
-            self.fail(f"livelock: {self.taken} steps were taken")
         timers, queue = self._timers, self._queue
         while timers and not queue:
             timer = heapq.heappop(timers)

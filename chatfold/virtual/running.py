@@ -20,7 +20,7 @@ def alone() -> Iterator[None]:
     Raises:
         RuntimeError: It was called from a coroutine: a run has an event loop of its own.
     """
-    if _is_in_a_loop():
+    if is_in_a_loop():
         raise RuntimeError(
             "a run in virtual time has an event loop of its own: call it from a function that is no coroutine"
         )
@@ -37,7 +37,8 @@ def alone() -> Iterator[None]:
             gc.enable()
 
 
-def _is_in_a_loop() -> bool:
+def is_in_a_loop() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -4,13 +4,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import pytest
 from msgspec import structs
 
 from chatfold import Agent, Engine
 from chatfold.debugging import find_log
-from chatfold.testing import ScriptedProvider, VirtualTime, VirtualTimeStopped, assert_replays, assert_valid_prompts
+from chatfold.testing import (
+    ScriptedProvider,
+    VirtualTime,
+    VirtualTimeStopped,
+    assert_replays,
+    assert_reruns,
+    assert_valid_prompts,
+)
 from chatfold.testing.asserts import AnyLog
 from events.envelope import Recorded
 from events.errors import DigestMismatch, LogFileError
@@ -53,6 +61,7 @@ FORMS: Final[dict[str, Callable[[bytes, Path], AnyLog]]] = {
 def test_a_log_is_taken_in_each_form(exported: bytes, tmp_path: Path, form: str) -> None:
     assert_replays(FORMS[form](exported, tmp_path))
     assert_valid_prompts(FORMS[form](exported, tmp_path))
+    assert_reruns(FORMS[form](exported, tmp_path), [AGENT])
 
 
 def events_of(exported: bytes, folder: Path) -> list[Recorded]:
@@ -119,3 +128,27 @@ def test_a_run_repeats_by_its_seed() -> None:
 def test_an_engine_in_virtual_time_is_made_in_it() -> None:
     with pytest.raises(RuntimeError, match=r"within VirtualTime.run"):
         VirtualTime().engine([AGENT])
+
+
+async def test_a_log_is_run_again_within_a_coroutine(exported: bytes) -> None:
+    assert_reruns(exported)
+
+
+@pytest.mark.odd_decisions("wrong code is run")
+def test_a_log_that_does_not_come_out_again_is_said_to_part_where_it_does(exported: bytes) -> None:
+    with (
+        patch("generation.plans.decision_due", lambda *_, **__: False),
+        pytest.raises(AssertionError, match="the log does not come out again:") as raised,
+    ):
+        assert_reruns(exported)
+    lines = str(raised.value).splitlines()
+    assert lines[1] == "  2 of 6 events came out again; it parts at version 3"
+    assert lines[2] == "  nothing came"
+    assert lines[3].split() == ["then", "3", "policy_recorded", "running", "->", "running"]
+
+
+def test_a_prompt_that_changed_fails_unless_it_may(exported: bytes) -> None:
+    other = Agent(name="a", model="scripted", system="Be brief.")
+    with pytest.raises(AssertionError, match="system: another text in a request, first at version 5"):
+        assert_reruns(exported, [other])
+    assert_reruns(exported, [other], ignore=["system"])

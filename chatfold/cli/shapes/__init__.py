@@ -7,6 +7,7 @@ from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, 
 from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
 from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated
 from chatfold.cli.shapes.replaying import DriftLine, ReplayedLog, WhyLine
+from chatfold.cli.shapes.reruns import RerunLine, SectionLine
 
 __all__ = [
     "Adopted",
@@ -22,9 +23,11 @@ __all__ = [
     "Problem",
     "RepairedLine",
     "ReplayedLog",
+    "RerunLine",
     "ResetLine",
     "SHAPES",
     "Said",
+    "SectionLine",
     "Shape",
     "StateLine",
     "Turned",
@@ -35,6 +38,6 @@ __all__ = [
 
 SHAPES: Final[tuple[type[Shape], ...]] = (
     ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
-    Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine,
+    Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine, SectionLine,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

@@ -1,0 +1,231 @@
+"""``rerun``: logs through today's engine, one line of verdict for each, and where it parts from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from chatfold.cli.agents import load_agents
+from chatfold.cli.guard import FAILED, UsageProblem
+from chatfold.cli.output import Out, printable
+from chatfold.cli.progress import progress
+from chatfold.cli.shapes import EventLine, RerunLine, SectionLine
+from chatfold.cli.sources import all_named
+from chatfold.cli.timeline import line_of, print_timeline
+from chatfold.replaying.logs import LogSource, SourceNotFound
+from chatfold.replaying.many import each
+from chatfold.rerunning.run import RerunReport, rerun_events
+from chatfold.rerunning.sections import (
+    FILE,
+    SECTIONS,
+    Section,
+    SectionChange,
+    Sections,
+    SectionsFileError,
+    read_sections,
+    write_sections,
+)
+from chatfold.rerunning.words import grouped, section_said, section_shown, verdict_of
+from events.diff import Change, plain
+from events.envelope import Recorded
+from events.errors import EventsError
+
+_BEFORE: Final = 3
+"""Events that are shown before the one where a rerun parts from its log."""
+
+
+class _Wanted(Struct, frozen=True, kw_only=True):
+    """What is to be done with each log; it is handed to other processes."""
+
+    agents: tuple[str, ...]
+    sections: str | None
+    ignored: frozenset[Section]
+    show: bool
+
+
+class _Done(Struct, frozen=True, kw_only=True):
+    """What is to be said of a log, and what today's requests say."""
+
+    line: RerunLine
+    told: tuple[str, ...] = ()
+    today: bytes = b""
+
+
+def run_rerun(
+    out: Out,
+    sources: Sequence[str],
+    *,
+    agents: Sequence[str],
+    show: bool,
+    sections: str | None,
+    keep_sections: str | None,
+    ignored: str | None,
+    jobs: int | None,
+    json: bool,
+    db: str | None,
+    log_level: str | None,
+) -> None:
+    """Run logs again; see the command.
+
+    Raises:
+        UsageProblem: An option says what cannot be done.
+        SourceNotFound: A log is not there.
+        typer.Exit: With 1, where something came otherwise.
+    """
+    if keep_sections is not None and not agents:
+        raise UsageProblem("--keep-sections keeps what agents say: name them with --agents MODULE:NAME")
+    if agents:
+        load_agents(agents)  # what is wrong with them is said once, and before anything is done
+    named = all_named(list(sources), db, log_level)
+    wanted = _Wanted(agents=tuple(agents), sections=sections, ignored=_ignored(ignored), show=show)
+    kept = Sections()
+    again = 0
+    work = partial(_work, wanted=wanted)
+    with progress(out, "running logs again", len(named)) as advance:
+        for done in each(work, named, jobs=jobs, done=advance):
+            _print(out, done, json=json)
+            again += done.line.same
+            if done.today:
+                kept.update(msgspec.json.decode(done.today, type=Sections))
+    if keep_sections is not None:
+        write_sections(Path(keep_sections), kept)
+        out.note(f"what {len(kept.texts)} sections say is kept in {keep_sections}")
+    if len(named) > 1 and not json:
+        out.note(f"{again} of {len(named)} logs came out again")
+    if again < len(named):
+        raise typer.Exit(FAILED)
+
+
+def _ignored(given: str | None) -> frozenset[Section]:
+    names = [name.strip() for name in given.split(",")] if given is not None else []
+    for name in names:
+        if name not in SECTIONS:
+            raise UsageProblem(f"--ignore-sections: there is no section {name}; there are: {', '.join(SECTIONS)}")
+    return frozenset(cast("list[Section]", names))
+
+
+def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
+    """Run one log again. What is wrong with it is told, so that the others are run all the same."""
+    try:
+        log = source.read()
+        if (altered := log.altered()) is not None:
+            why = f"it was altered, from version {altered.version} on: {altered.why}; `chatfold verify` says more"
+            return _not_run(source, why)
+        recorded = log.recorded()
+        then = _sections(source, wanted.sections)
+    except (EventsError, SectionsFileError, SourceNotFound, OSError) as error:
+        return _not_run(source, str(error))
+    report = rerun_events(log.name, recorded, load_agents(wanted.agents) if wanted.agents else ())
+    sections = [change for change in report.sections if change.section not in wanted.ignored]
+    lines = tuple(_section_lines(sections, then, report.today, show=wanted.show))
+    return _Done(
+        line=_line(report, recorded, lines),
+        told=tuple(section_said(change, count) for change, count in grouped(sections)),
+        today=msgspec.json.encode(report.today) if wanted.agents else b"",
+    )
+
+
+def _sections(source: LogSource, given: str | None) -> Sections:
+    beside = Path(source.where).with_suffix(FILE)
+    if given is not None:
+        return read_sections(Path(given))
+    return read_sections(beside) if source.place == "file" and beside.exists() else Sections()
+
+
+def _not_run(source: LogSource, why: str) -> _Done:
+    return _Done(line=RerunLine(log=source.name, same=False, problem=printable(why)))
+
+
+def _line(report: RerunReport, recorded: Sequence[Recorded], sections: tuple[SectionLine, ...]) -> RerunLine:
+    difference = report.difference
+    line = RerunLine(
+        log=report.log,
+        same=report.same and not sections,
+        events=report.events,
+        again=report.again,
+        said=verdict_of(report),
+        sections=sections,
+        not_compared=report.not_compared,
+        problem=None if report.unsupported is None else f"it cannot be run again: {report.unsupported}",
+    )
+    if difference is None:
+        return line
+    first = max(0, difference.version - 1 - _BEFORE)
+    return msgspec.structs.replace(
+        line,
+        version=difference.version,
+        difference=difference.kind,
+        rule=difference.rule,
+        before=tuple(line_of(event) for event in recorded[first : difference.version - 1]),
+        then=None if difference.want is None else line_of(recorded[difference.version - 1]),
+        now=None if difference.got is None else line_of(difference.got),
+        changes=_plain(difference.changes),
+        said=". ".join(filter(None, (line.said, difference.said))),
+    )
+
+
+def _section_lines(
+    sections: Sequence[SectionChange], then: Sections, today: Sections, *, show: bool
+) -> Iterator[SectionLine]:
+    for change, count in grouped(sections):
+        yield SectionLine(
+            version=change.version,
+            section=change.section,
+            then=change.then,
+            now=change.now,
+            requests=count,
+            changes=_plain(change.changes),
+            shown=tuple(section_shown(change, then, today)) if show else (),
+        )
+
+
+def _plain(changes: Sequence[Change]) -> tuple[Any, ...]:
+    return tuple(
+        {"path": change.path, "before": plain(change.before), "after": plain(change.after)} for change in changes
+    )
+
+
+def _print(out: Out, done: _Done, *, json: bool) -> None:
+    line = done.line
+    if json:
+        out.data.json(line)
+        return
+    said = line.said if line.problem is None else line.problem
+    out.data.put(printable(f"{line.log}: "), style="" if line.same else "bold red")
+    out.data.line(printable(said))
+    _print_difference(out, line)
+    for text, section in zip(done.told, line.sections, strict=True):
+        out.data.line(printable(f"  {text}"))
+        for shown in section.shown:
+            out.data.line(printable(f"    {shown}"))
+    if not line.same or line.sections:
+        for not_compared in line.not_compared:
+            out.note(printable(f"  not compared: {not_compared}"))
+
+
+def _print_difference(out: Out, line: RerunLine) -> None:
+    if line.version is None:
+        return
+    print_timeline(out.data, line.before)
+    for when, event in (("then", line.then), ("now", line.now)):
+        _print_event(out, when, event)
+    for change in line.changes:
+        out.data.line(printable(f"      {change['path']}: {_said(change['before'])} -> {_said(change['after'])}"))
+
+
+def _print_event(out: Out, when: str, event: EventLine | None) -> None:
+    out.data.put(f"{when}:", style="bold", end="\n")
+    if event is None:
+        out.data.line("      nothing")
+    else:
+        print_timeline(out.data, [event])
+
+
+def _said(value: object) -> str:
+    return msgspec.json.encode(value).decode()

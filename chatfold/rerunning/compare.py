@@ -1,0 +1,102 @@
+"""Whether an event came out again: compared field by field, but for what a rerun cannot know.
+
+Times of models and tools are not compared, nor how a text was repaired, nor what was erased; each with its reason in
+one table. Digests of requests are compared by section, elsewhere. Pure.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from events import vocabulary as v
+from events.content import Content
+from events.diff import Change, changes
+from events.envelope import Recorded
+
+_STEPS: Final = ("$.added[].step", "$.report.step", "$.cut.step")
+_TIMES: Final = ("started_at", "first_part_at", "ended_at")
+
+NOT_COMPARED: Final = MappingProxyType(
+    {
+        **{
+            f"{step}.{time}": "when a model was called and spoke is no effect of the engine"
+            for step in _STEPS
+            for time in _TIMES
+        },
+        **{f"$.added[].parts[].{time}": "when a part came is no effect of the engine" for time in _TIMES},
+        "$.added[].parts[].created_at": "when a call came is no effect of the engine",
+        "$.added[].parts[].repaired": "what was repaired came otherwise than it was recorded",
+        "$.added[].step.kept.before": "a digest of the request's messages: compared as a section",
+        "$.added[].step.kept.options": "a digest of the request's options: compared as a section",
+        "$.report.request": "compared by section",
+        "$.cut.request": "compared by section",
+    }
+)
+"""Path in an event -> why a difference there is none."""
+
+_IGNORED: Final = frozenset(NOT_COMPARED)
+_ENVELOPE: Final = ("recorded_at", "source", "dest", "actor", "index")
+
+
+def differences(want: Recorded, got: Recorded, *, declared: bool, split: bool = False) -> tuple[Change, ...]:
+    """Return what differs between an event of a log and the one that came in its place.
+
+    Args:
+        want: The log's.
+        got: What came.
+        declared: Whether agents' declarations are at hand; else what depends on their texts is not compared.
+        split: Whether it may have been appended apart from those before it.
+    """
+    if type(want.event) is not type(got.event):
+        return (Change("$.type", want.event.type, got.event.type),)
+    found = [
+        each
+        for each in changes(want.event, got.event, ignore=_IGNORED)
+        if not _excused(want.event, each, declared=declared)
+    ]
+    for name in _ENVELOPE:
+        one, other = getattr(want.envelope, name), getattr(got.envelope, name)
+        if one != other and not (split and name == "index"):
+            found.append(Change(f"$.envelope.{name}", one, other))
+    return tuple(found)
+
+
+_DECLARED: Final = frozenset(
+    f"$.decision.{where}.{name}"
+    for where in ("facts", "read")
+    for name in (
+        "max_steps",
+        "threshold",
+        "visible_after",
+        "limit",
+        "tokens_limit",
+        "cost_micros_limit",
+        "turns_limit",
+        "priced",
+        "model",
+    )
+)
+"""What decisions read of declarations: where those of today are taken, it is their change, and named as such."""
+
+
+def _excused(event: v.Event, change: Change, *, declared: bool) -> bool:
+    before, after = change.before, change.after
+    if isinstance(before, Content) and not before.available:
+        return isinstance(after, Content) and before.size == after.size
+    if isinstance(event, v.CompactionCommitted) and isinstance(before, Content) and isinstance(after, Content):
+        return not declared and _same_details(before, after)
+    if not declared:
+        return False
+    return change.path in _DECLARED or (isinstance(event, v.PolicyRecorded) and change.path.startswith("$.policy"))
+
+
+_ESTIMATED: Final = "estimated_context_tokens"
+
+
+def _same_details(before: Content, after: Content) -> bool:
+    """Whether two results of a compaction say the same, but for how long system texts and tools are."""
+    one, other = before.value, after.value if after.available else None
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    return {**one, _ESTIMATED: None} == {**other, _ESTIMATED: None}

@@ -1,0 +1,162 @@
+"""``rerun``: one log through the engine again, from its first event to its last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from threading import Thread
+from typing import Final, TypeVar
+
+from msgspec import Struct, field
+
+from chatfold.replaying.logs import Log
+from chatfold.rerunning.director import Difference, Director, Parted
+from chatfold.rerunning.filling import lacking
+from chatfold.rerunning.limits import Unsupported, unsupported
+from chatfold.rerunning.sections import SectionChange, Sections
+from chatfold.virtual.loop import SimulatedLoop
+from chatfold.virtual.running import alone, drive, end, is_in_a_loop
+from events.envelope import Recorded
+from generation.agents import Agent
+
+_T = TypeVar("_T")
+
+_LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
+_STEPS: Final = 100_000
+_STEPS_PER_EVENT: Final = 2_000
+"""Steps of the event loop that a log may take: an event takes some fifty."""
+
+
+class RerunReport(Struct, frozen=True, kw_only=True):
+    """What became of a rerun.
+
+    Attributes:
+        log: What the log is called.
+        events: Events of the log.
+        again: How many of them came out again, from the first one on.
+        difference: Where it parted from the log; None where it did not.
+        unsupported: Why the log cannot be run again; None where it can.
+        sections: The sections of requests that are others today, as far as it was run.
+        not_compared: What was not compared, and why.
+        today: What today's requests say, where agents are given.
+    """
+
+    log: str
+    events: int
+    again: int
+    difference: Difference | None = None
+    unsupported: Unsupported | None = None
+    sections: tuple[SectionChange, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    today: Sections = field(default_factory=Sections)
+
+    @property
+    def same(self) -> bool:
+        """Whether all events came out again. Their requests may say something else all the same: see ``sections``."""
+        return self.difference is None and self.unsupported is None
+
+
+def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
+    """Run a recorded chat through today's engine, and return where it parts from its log.
+
+    No model is called, no tool is run, no hook and no context source is asked, and no connection is opened: what they
+    gave is taken from the log. It may be called from a coroutine too, whose event loop waits for it.
+
+    Args:
+        log: The log.
+        agents: Today's agents, where what they declare is to be compared with what was recorded. What is not among them
+            is run with what the log has of it.
+
+    Raises:
+        EventsError: An event cannot be read.
+    """
+    recorded = log.recorded()
+    return rerun_events(log.name, recorded, agents)
+
+
+def rerun_events(name: str, recorded: list[Recorded], agents: Iterable[Agent] = ()) -> RerunReport:
+    """Do what ``rerun`` does, with events that are at hand."""
+    reason = unsupported(recorded)
+    if reason is not None:
+        return RerunReport(log=name, events=len(recorded), again=0, unsupported=reason)
+    by_name = {agent.name: agent for agent in agents}
+    return _by_itself(lambda: _rerun(name, recorded, by_name))
+
+
+def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> RerunReport:
+    steps = _STEPS + _STEPS_PER_EVENT * len(recorded)
+    loop = SimulatedLoop(Random(0), steps=steps, shuffled=False)  # noqa: S311 -- nothing is drawn
+    director = Director(recorded, agents)
+    found: list[Difference] = []
+
+    async def main() -> None:
+        try:
+            await director.play()
+        except Parted as parted:
+            found.append(parted.difference)
+
+    with alone(), _quiet():
+        try:
+            drive(loop, main())
+        finally:
+            failure = loop.failure
+            end(loop)
+    if not found and failure is not None:
+        found.append(Difference(version=director.at + 1, kind="stuck", want=director.next, said=failure))
+    return RerunReport(
+        log=name,
+        events=len(recorded),
+        again=director.at,
+        difference=found[0] if found else None,
+        sections=tuple(director.sections),
+        not_compared=tuple(_not_compared(recorded, director)),
+        today=director.today,
+    )
+
+
+def _not_compared(recorded: list[Recorded], director: Director) -> Iterator[str]:
+    missing = sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys())
+    if missing:
+        yield f"system, tools, options: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+    erased, unpacked = lacking(recorded)
+    for count, why in ((erased, "erased"), (unpacked, "not packed with it (`chatfold export --blobs`)")):
+        if count:
+            said = f"{count} contents were" if count > 1 else "a content was"
+            yield f"messages, from version {director.lacks_from} on: {said} {why}"
+
+
+def _by_itself(work: Callable[[], _T]) -> _T:
+    """Do work that needs an event loop of its own: in a thread where this one has one."""
+    if not is_in_a_loop():
+        return work()
+    done: list[_T] = []
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 -- it is the caller's
+            failed.append(error)
+
+    thread = Thread(target=do, name="rerun")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let the engine log nothing: what it says of a chat that is long over would be taken for news."""
+    loggers = [logging.getLogger(name) for name in _LAYERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,172 @@
+"""What requests say, section by section: what changed since a log was written, and what it said then where it is kept.
+
+A log has digests of its requests alone. The texts of then stand in a file beside it, by their digests: what today's
+agents would send is kept there once (``Sections.take``), and later runs are compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from events.diff import Change, changes
+from events.envelope import Recorded
+from events.records import Policy, RequestDigests
+from events.vocabulary import PolicyRecorded
+from generation.digest import digest_of
+from generation.digests import digest_request
+from generation.prompt_types import ModelRequest
+
+Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy"]
+"""What is compared of requests. ``instruction`` is ``messages`` of a request for a summary: what a hook at pre_compact
+added to it no log has. ``policy`` is what agents declare beside what they send."""
+
+SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
+DECLARED: Final[tuple[Literal["system", "tools", "options"], ...]] = ("system", "tools", "options")
+"""Sections of requests that come from what agents declare."""
+FILE: Final = ".sections.json"
+"""What the name of a file of sections ends with, beside a log of that name."""
+FORM: Final = 1
+
+_SAID_BY_SECTIONS: Final = ("$.revision", "$.system")
+"""Digests in a policy of what the sections say."""
+
+
+class SectionChange(Struct, frozen=True, kw_only=True):
+    """A section of a request, or of a policy, that is another one today.
+
+    Attributes:
+        version: The event that tells of the request, or records the policy.
+        section: Which.
+        then: The digest that was recorded.
+        now: Today's.
+        changes: What changed in a policy, field by field.
+    """
+
+    version: int
+    section: Section
+    then: str
+    now: str
+    changes: tuple[Change, ...] = ()
+
+
+class Sections(Struct, kw_only=True):
+    """Texts of sections by their digests, and of messages the digest of each.
+
+    Attributes:
+        texts: Texts by digest.
+        messages: By the digest of all messages of a request, the digest of each of them.
+    """
+
+    chatfold_sections: int = FORM
+    texts: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def take(self, request: ModelRequest) -> None:
+        """Keep what a request says."""
+        digests = digest_request(request)
+        self.texts.setdefault(digests.system, "\n\n".join(request.system))
+        self.texts.setdefault(digests.tools, _pretty([*request.tools, *request.native]))
+        self.texts.setdefault(digests.options, _pretty(_options(request)))
+        if request.continues is None:  # else it has but a part of them
+            self.messages.setdefault(digests.messages, tuple(map(digest_of, request.messages)))
+
+    def update(self, other: Sections) -> None:
+        """Keep what others have too."""
+        self.texts |= other.texts
+        self.messages |= other.messages
+
+    def first_other(self, change: SectionChange, today: Sections) -> int | None:
+        """Return the place of the first message that is another one, from 0; None where that cannot be told."""
+        then, now = self.messages.get(change.then), today.messages.get(change.now)
+        if then is None or now is None:
+            return None
+        common = next((place for place, (one, other) in enumerate(zip(then, now, strict=False)) if one != other), None)
+        return min(len(then), len(now)) if common is None else common
+
+
+class SectionsFileError(ValueError):
+    """A file is no file of sections; the text says which, and why."""
+
+
+def read_sections(path: Path) -> Sections:
+    """Return what a file of sections holds.
+
+    Raises:
+        SectionsFileError: It is none.
+        OSError: It cannot be read.
+    """
+    try:
+        read = msgspec.json.decode(path.read_bytes(), type=Sections)
+    except msgspec.MsgspecError as error:
+        raise SectionsFileError(f"{path} is no file of sections: {error}") from None
+    if read.chatfold_sections != FORM:
+        raise SectionsFileError(f"{path} is a file of sections of form {read.chatfold_sections}; {FORM} is known here")
+    return read
+
+
+def write_sections(path: Path, sections: Sections) -> None:
+    """Write a file of sections, the same bytes for the same sections."""
+    path.write_text(json.dumps(msgspec.to_builtins(sections), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def requests_of(recorded: Recorded) -> RequestDigests | None:
+    """Return the digests of the request that an event tells of; None where it tells of none."""
+    report = getattr(recorded.event, "report", None) or getattr(recorded.event, "cut", None)
+    return None if report is None else report.request
+
+
+def section_changes(
+    want: Recorded, got: Recorded, compared: frozenset[Section], *, summary: bool = False
+) -> Iterator[SectionChange]:
+    """Yield the sections that are others in an event that came out again.
+
+    Args:
+        want: The log's event.
+        got: The one that came.
+        compared: Sections to compare.
+        summary: Whether its request was one for a summary.
+    """
+    then, now = requests_of(want), requests_of(got)
+    if then is not None and now is not None:
+        names: tuple[Literal["system", "tools", "options", "messages"], ...] = (*DECLARED, "messages")
+        for name in names:
+            section: Section = "instruction" if summary and name == "messages" else name
+            one, other = getattr(then, name), getattr(now, name)
+            if section in compared and one != other:
+                yield SectionChange(version=want.version, section=section, then=one, now=other)
+    before, after = want.event, got.event
+    if "policy" in compared and isinstance(before, PolicyRecorded) and isinstance(after, PolicyRecorded):
+        found = changes(before.policy, after.policy, ignore=_SAID_BY_SECTIONS)
+        if named := tuple(_named(change, before.policy) for change in found):
+            digest = digest_of(after.policy)
+            yield SectionChange(version=want.version, section="policy", then=before.digest, now=digest, changes=named)
+
+
+def _named(change: Change, policy: Policy) -> Change:
+    """Say of a change of a tool which tool it is: ``$.tools[look_up].schema``."""
+    start, bracket, rest = change.path.partition("[")
+    place, _, more = rest.partition("]")
+    if start != "$.tools" or not bracket or not place.isdigit() or int(place) >= len(policy.tools):
+        return change
+    return Change(f"$.tools[{policy.tools[int(place)].name}]{more}", change.before, change.after)
+
+
+def _options(request: ModelRequest) -> Mapping[str, Any]:
+    return {
+        "model": request.model,
+        "max_output": request.max_output,
+        "effort": request.effort,
+        "tool_choice_none": request.tool_choice_none,
+        "options": request.options,
+        "extra": request.extra,
+    }
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(msgspec.to_builtins(value), indent=1, sort_keys=True, ensure_ascii=False)

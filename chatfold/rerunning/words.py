@@ -1,0 +1,113 @@
+"""What a rerun found, in words: for tests and the command line, without any content of the chat.
+
+Texts of system prompts and declarations of tools are no content, and are shown where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from itertools import islice
+from typing import Final
+
+from chatfold.rerunning.director import Difference, DifferenceKind
+from chatfold.rerunning.run import RerunReport
+from chatfold.rerunning.sections import SectionChange, Sections
+from events.diff import MISSING, Change
+from events.envelope import Recorded
+
+SHOWN: Final = 8
+"""Changes of one event that are said; how many more there are is said too."""
+
+_KINDS: Final[dict[DifferenceKind, str]] = {
+    "event": "another event came",
+    "extra": "an event came beyond the log's end",
+    "missing": "nothing came",
+    "refused": "what was done then is refused now",
+    "fault": "the engine failed",
+    "stuck": "the engine did not come to rest",
+}
+
+
+def verdict_of(report: RerunReport) -> str:
+    """Return what became of a rerun, in a line."""
+    if report.unsupported is not None:
+        return f"it cannot be run again: {report.unsupported}"
+    if report.difference is None:
+        return f"all {report.events} events came out again"
+    return f"{report.again} of {report.events} events came out again; it parts at version {report.difference.version}"
+
+
+def told(report: RerunReport) -> Iterator[str]:
+    """Yield what a rerun found, line by line."""
+    yield verdict_of(report)
+    if report.difference is not None:
+        yield from told_of(report.difference)
+    for change, count in grouped(report.sections):
+        yield section_said(change, count)
+
+
+def told_of(difference: Difference) -> Iterator[str]:
+    """Yield where a rerun parts from its log, and how."""
+    yield f"{_KINDS[difference.kind]}{': ' if difference.said else ''}{difference.said}"
+    for when, recorded in (("then", difference.want), ("now", difference.got)):
+        if recorded is not None:
+            yield f"  {when:<4}  {event_said(recorded)}"
+    yield from (f"    {line}" for line in changes_said(difference.changes))
+
+
+def event_said(recorded: Recorded) -> str:
+    """Return an event in a few words: version, type, statuses, and the decision that it carries out."""
+    envelope, decision = recorded.envelope, getattr(recorded.event, "decision", None)
+    decided = f"  {decision.rule} {decision.action}" if decision is not None else ""
+    return f"{envelope.version:>4}  {envelope.type}  {envelope.source} -> {envelope.dest}{decided}"
+
+
+def changes_said(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield changes in lines, contents by their sizes; of many the first."""
+    for change in islice(changes, SHOWN):
+        if change.before is MISSING or change.after is MISSING:
+            yield f"{change.path}: {'added' if change.before is MISSING else 'gone'}"
+        else:
+            yield str(change)
+    if len(changes) > SHOWN:
+        yield f"and {len(changes) - SHOWN} more"
+
+
+def grouped(sections: Sequence[SectionChange]) -> Iterator[tuple[SectionChange, int]]:
+    """Yield each change of a section once, where it was found first, with how many requests have it."""
+    counts: dict[tuple[str, str, str], list[SectionChange]] = {}
+    for change in sections:
+        # Messages are others in each request: the first of them is what is to be looked at.
+        same = ("", "") if change.section in ("messages", "instruction") else (change.then, change.now)
+        counts.setdefault((change.section, *same), []).append(change)
+    for found in counts.values():
+        yield found[0], len(found)
+
+
+def section_said(change: SectionChange, count: int) -> str:
+    """Return a change of a section in a line."""
+    if change.section == "policy":
+        return f"policy: another one at version {change.version}: {'; '.join(changes_said(change.changes))}"
+    requests = f"{count} requests" if count > 1 else "a request"
+    hooks = " (or a hook at pre_compact had said something: no log has that)" if change.section == "instruction" else ""
+    return f"{change.section}: another text in {requests}, first at version {change.version}{hooks}"
+
+
+def section_shown(change: SectionChange, then: Sections, today: Sections) -> Iterator[str]:
+    """Yield what changed in a section, as a diff where the old text is at hand."""
+    if change.section == "policy":
+        return
+    if change.section in ("messages", "instruction"):
+        place = then.first_other(change, today)
+        yield _NOT_KEPT if place is None else f"message {place + 1} of the request is the first that is another one"
+        return
+    before, after = then.texts.get(change.then), today.texts.get(change.now)
+    if before is None or after is None:
+        yield _NOT_KEPT
+        return
+    lines = unified_diff(before.splitlines(), after.splitlines(), "then", "now", lineterm="")
+    yield from islice(lines, 2, None)
+
+
+_NOT_KEPT: Final = "the text of then is not at hand: it is kept by --keep-sections, before something changes"

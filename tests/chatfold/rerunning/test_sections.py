@@ -1,0 +1,165 @@
+"""Sections of requests: a prompt, a tool, an option or a policy that changed is named although no decision moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from msgspec.structs import replace
+
+from chatfold.replaying.logs import Log
+from chatfold.rerunning.run import RerunReport, rerun
+from chatfold.rerunning.sections import SectionChange, Sections, SectionsFileError, read_sections, write_sections
+from chatfold.rerunning.words import section_said, section_shown, told
+from generation.agents import Agent, Limits
+from generation.models import ModelConfig
+from generation.prompt_types import ModelRequest, PromptMessage, PromptText
+from generation.tools.contract import Tool
+from tests.chatfold.rerunning.kit import SYSTEM, agent
+
+
+def look_up(order: str, *, fast: bool = False) -> str:
+    """Look an order up, wherever it is."""
+    return f"{order} {fast}"
+
+
+def other_tool() -> Agent:
+    """Return the agent with a tool of the same name that is another one."""
+    return Agent(name="support", model="scripted", system=SYSTEM, tools=[Tool.from_function(look_up, crash="rerun")])
+
+
+def changed(report: RerunReport) -> set[str]:
+    """Return the sections that changed."""
+    return {change.section for change in report.sections}
+
+
+def test_nothing_changed(log: Log) -> None:
+    report = rerun(log, [agent()])
+    assert report.same
+    assert report.sections == ()
+    assert report.not_compared == ()
+    assert SYSTEM in report.today.texts.values()
+
+
+CHANGES: dict[str, tuple[Agent, set[str]]] = {
+    "system": (agent("You help, and are brief."), {"system"}),
+    "tool": (other_tool(), {"tools", "policy"}),
+    "options": (
+        agent(model=ModelConfig(provider="scripted", name="friendly", extra={"seed": 7})),
+        {"options", "policy"},
+    ),
+    "limit of the context": (
+        agent(model=ModelConfig(provider="scripted", name="friendly", context_limit=9_000)),
+        {"policy"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_is_named_although_no_decision_moved(log: Log, what: str) -> None:
+    today, sections = CHANGES[what]
+    report = rerun(log, [today])
+    assert report.same
+    assert changed(report) == sections
+
+
+def test_a_tool_that_changed_is_named_in_the_policy(log: Log) -> None:
+    (policy,) = [change for change in rerun(log, [other_tool()]).sections if change.section == "policy"]
+    assert [change.path for change in policy.changes] == ["$.tools[look_up].schema"]
+    assert policy.version == 3
+
+
+@pytest.mark.odd_decisions("another policy is run")
+def test_a_limit_under_which_a_decision_moves_is_a_difference(log: Log) -> None:
+    report = rerun(log, [agent(limits=Limits(max_steps=1))])
+    assert report.difference is not None
+    assert (report.difference.version, report.difference.rule) == (9, "D11")
+    assert "D7 finish(max_steps)" in "\n".join(told(report))
+    assert "policy: another one at version 3: $.max_steps: 1200 -> 1" in "\n".join(told(report))
+
+
+def test_a_word_of_the_prompt_that_the_engine_adds_is_seen_in_the_messages(log: Log) -> None:
+    with patch("generation.digests.MessagesDigest.add", _other_digest):
+        report = rerun(log)
+    assert report.same
+    assert changed(report) == {"messages"}
+    assert "messages: another text in 3 requests, first at version 5" in list(told(report))
+
+
+def _other_digest(self: Any, message: PromptMessage) -> None:
+    self._sha.update(b"other" + str(len(message.parts)).encode())
+
+
+def request(*texts: str, system: str = "Be brief.", tools: Iterable[Any] = ()) -> ModelRequest:
+    return ModelRequest(
+        model="m",
+        system=(system,),
+        messages=tuple(PromptMessage(role="user", parts=(PromptText(text=text),)) for text in texts),
+        tools=tuple(tools),
+    )
+
+
+def kept(*requests: ModelRequest) -> Sections:
+    sections = Sections()
+    for each in requests:
+        sections.take(each)
+    return sections
+
+
+def change(section: Any, then: ModelRequest, now: ModelRequest) -> SectionChange:
+    from generation.digests import digest_request
+
+    one, other = digest_request(then), digest_request(now)
+    return SectionChange(version=5, section=section, then=getattr(one, section), now=getattr(other, section))
+
+
+def test_a_text_that_changed_is_shown_as_a_diff() -> None:
+    then, now = request("Hi.", system="Be brief.\nBe kind."), request("Hi.", system="Be brief.\nBe quick.")
+    lines = list(section_shown(change("system", then, now), kept(then), kept(now)))
+    assert lines == ["@@ -1,2 +1,2 @@", " Be brief.", "-Be kind.", "+Be quick."]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "place"),
+    [(("a", "b"), ("a", "c"), 2), (("a",), ("a", "b"), 2), (("b",), ("a",), 1)],
+)
+def test_the_first_message_that_changed_is_named(then: tuple[str, ...], now: tuple[str, ...], place: int) -> None:
+    one, other = request(*then), request(*now)
+    (line,) = section_shown(change("messages", one, other), kept(one), kept(other))
+    assert line == f"message {place} of the request is the first that is another one"
+
+
+@pytest.mark.parametrize("section", ["system", "messages"])
+def test_what_was_not_kept_is_not_shown(section: Any) -> None:
+    then, now = request("a"), request("b", system="Other.")
+    (line,) = section_shown(change(section, then, now), Sections(), kept(now))
+    assert "not at hand" in line
+
+
+def test_an_instruction_says_what_else_it_may_be() -> None:
+    said = section_said(SectionChange(version=7, section="instruction", then="a", now="b"), 1)
+    assert "pre_compact" in said
+
+
+def test_messages_of_a_request_that_goes_on_are_not_kept() -> None:
+    assert kept(replace(request("a"), continues="r1")).messages == {}
+
+
+def test_sections_are_read_as_they_were_written(tmp_path: Path) -> None:
+    file = tmp_path / "log.sections.json"
+    write_sections(file, kept(request("a", "ü")))
+    first = file.read_bytes()
+    assert read_sections(file) == kept(request("a", "ü"))
+    write_sections(file, read_sections(file))
+    assert file.read_bytes() == first
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"chatfold_sections": 2}', '{"texts": 1}'])
+def test_another_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    with pytest.raises(SectionsFileError, match=r"other\.json"):
+        read_sections(file)
