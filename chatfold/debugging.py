@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.redacting.check import ClearText, RedactionCheck, check_redacted
+    from chatfold.redacting.errors import RedactionError, RedactionRulesError
+    from chatfold.redacting.rewrite import Redacted, redact
+    from chatfold.redacting.rules import RedactionRules, read_redaction_rules
     from chatfold.replaying.causes import Cause, causes
     from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
     from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIf, WhatIfFailed, decision_drifts
@@ -38,6 +42,12 @@ _HOMES: Final = {
     "MISSING": "events.diff",
     "PassedBy": "chatfold.replaying.words",
     "PolicyFields": "chatfold.replaying.whatif",
+    "ClearText": "chatfold.redacting.check",
+    "Redacted": "chatfold.redacting.rewrite",
+    "RedactionCheck": "chatfold.redacting.check",
+    "RedactionError": "chatfold.redacting.errors",
+    "RedactionRules": "chatfold.redacting.rules",
+    "RedactionRulesError": "chatfold.redacting.errors",
     "SourceNotFound": "chatfold.replaying.logs",
     "WhatIf": "chatfold.replaying.decisions",
     "WhatIfFailed": "chatfold.replaying.decisions",
@@ -54,6 +64,7 @@ _HOMES: Final = {
     "check_decisions": "chatfold.replaying.checking",
     "check_source": "chatfold.replaying.checking",
     "decision_drifts": "chatfold.replaying.decisions",
+    "check_redacted": "chatfold.redacting.check",
     "each": "chatfold.replaying.many",
     "explain": "chatfold.replaying.words",
     "find_log": "chatfold.replaying.logs",
@@ -62,6 +73,8 @@ _HOMES: Final = {
     "read_sections": "chatfold.rerunning.sections",
     "rerun": "chatfold.rerunning.run",
     "write_sections": "chatfold.rerunning.sections",
+    "read_redaction_rules": "chatfold.redacting.rules",
+    "redact": "chatfold.redacting.rewrite",
 }
 
 __all__ = [
@@ -77,6 +90,12 @@ __all__ = [
     "LogSource",
     "PassedBy",
     "PolicyFields",
+    "ClearText",
+    "Redacted",
+    "RedactionCheck",
+    "RedactionError",
+    "RedactionRules",
+    "RedactionRulesError",
     "SourceNotFound",
     "WhatIf",
     "WhatIfFailed",
@@ -93,6 +112,7 @@ __all__ = [
     "check_decisions",
     "check_source",
     "decision_drifts",
+    "check_redacted",
     "each",
     "explain",
     "find_log",
@@ -101,6 +121,8 @@ __all__ = [
     "read_sections",
     "rerun",
     "write_sections",
+    "read_redaction_rules",
+    "redact",
 ]
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds
