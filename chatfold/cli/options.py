@@ -33,17 +33,6 @@ Source = Annotated[
         help="A log file (it has a path separator, ends in .jsonl, exists, or is - for stdin), or a chat's id.",
     ),
 ]
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE|DIR|CHAT...",
-        help="Log files, folders of them, patterns such as 'logs/*.jsonl', - for stdin, or chats' ids.",
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", metavar="N", min=1, help="Processes at once; as many as there are cores without it."),
-]
 ChatId = Annotated[str, typer.Argument(metavar="CHAT", help="The chat's id.")]
 Sources = Annotated[
     list[str],

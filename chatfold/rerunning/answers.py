@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from events.content import Content, Json
 from events.ids import part_of
-from events.messages import Message, Step, Usage
+from events.messages import Message, Step
 from events.parts import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ErrorInfo
 from generation.error_texts import given_up, stream_message
@@ -96,24 +96,14 @@ def finish_of(step: Step, *, explanation: str | None = None) -> Finish:
     )
 
 
-def told_of(step: Step | None, *, parts: bool) -> Iterator[StreamPart | UsageSoFar]:
-    """Yield what was known of a stream that was cut, beside its parts.
-
-    Args:
-        step: What was recorded of it.
-        parts: Whether parts of it are given before.
-    """
+def told_of(step: Step | None) -> Iterator[StreamPart | UsageSoFar]:
+    """Yield what was recorded of a stream that was cut, beside its parts."""
     if step is None:
         return
     if step.finish_reason != "unknown":
         yield finish_of(step)
-    elif not step.unmetered:
+    elif step.unmetered:  # its service had accepted it
         yield UsageSoFar(usage=step.usage, response_id=step.response_id, context_tokens=step.context_tokens)
-    else:
-        if not parts:
-            yield TextDelta(block=0, text="")  # of what had begun and gave nothing it is not known what it took
-        if step.response_id is not None or step.context_tokens is not None:
-            yield UsageSoFar(usage=Usage(), response_id=step.response_id, context_tokens=step.context_tokens)
 
 
 def judged(error: ErrorInfo) -> bool:

@@ -117,7 +117,7 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
     if fate.ends and (error is None or not fate.own):
         yield finish_of(step)
     else:
-        yield from told_of(step, parts=bool(parts))
+        yield from told_of(step)
 
 
 def summary_in(event: v.CompactionCommitted) -> tuple[str, str | None]:
