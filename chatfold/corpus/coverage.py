@@ -64,6 +64,9 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
 NOTHING: Final = Coverage(seen={})
 
+_UNWRITTEN: Final = frozenset({"reconciled"})
+"""Events that no engine comes to write: they repair what must not be."""
+
 
 def coverage_of(log: Iterable[Recorded]) -> Coverage:
     """Return what a log exercises, given from its first event on; contents are not needed."""
@@ -103,7 +106,7 @@ def possible() -> Mapping[Kind, tuple[str, ...]]:
     return {
         "transition": tuple(dict.fromkeys(transitions)),
         "rule": tuple(rule.id for rule in RULES),
-        "event": tuple(name for name in EVENT_TYPES if name != "reconciled"),
+        "event": tuple(name for name in EVENT_TYPES if name not in _UNWRITTEN),
         "reason": tuple(reason.value for reason in Reason if reason is not Reason.REPAIRED),
         "cause": get_args(FinishCause),
         "boundary": get_args(BoundaryKind),
@@ -142,7 +145,7 @@ def _filled(value: Struct) -> Iterator[tuple[Kind, str]]:
     kind = type(value)
     for name, default in _defaults(kind):
         if getattr(value, name) != default:
-            yield "field", f"{kind.__name__}.{name}"
+            yield "field", _field(kind, name)
 
 
 @cache
@@ -157,13 +160,22 @@ def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
 
 
 def _fields_of(kind: type[Struct]) -> Iterator[str]:
-    yield from (f"{kind.__name__}.{name}" for name, _ in _defaults(kind))
+    yield from (_field(kind, name) for name, _ in _defaults(kind))
+
+
+@cache
+def _field(kind: type[Struct], name: str) -> str:
+    """Return what a field is called: by the struct that has it first, since many events share the same effects."""
+    structs = (each for each in reversed(kind.__mro__) if issubclass(each, Struct) and each is not Struct)
+    owner = next(each for each in structs if name in each.__struct_fields__)
+    return f"{owner.__name__}.{name}"
 
 
 def _fields_of_events() -> Iterator[str]:
     found: set[type[Struct]] = set()
-    for event in EVENT_TYPES.values():
-        _reach(event, found)
+    for name, event in EVENT_TYPES.items():
+        if name not in _UNWRITTEN:
+            _reach(event, found)
     for kind in found:
         yield from _fields_of(kind)
 

@@ -91,14 +91,16 @@ class VirtualTime:
         *,
         providers: Mapping[str, Provider] | None = None,
         settings: Settings | None = None,
+        store: MemoryStore | None = None,
         **options: Any,
     ) -> Engine:
-        """Return an engine over an empty store in memory that knows no other time; for use within :meth:`run`.
+        """Return an engine over a store in memory that knows no other time; for use within :meth:`run`.
 
         Args:
             agents: As for :class:`chatfold.Engine`; so are all other arguments.
             providers: Providers by name.
             settings: Times and limits.
+            store: The store, where engines share one; None for an empty one.
             options: Further arguments of the engine.
 
         Raises:
@@ -108,7 +110,7 @@ class VirtualTime:
             raise RuntimeError(
                 "an engine in virtual time is made within VirtualTime.run(main): in main, or what it calls"
             )
-        engine = Engine(MemoryStore(), agents, providers=providers, settings=settings, **options)
+        engine = Engine(store or MemoryStore(), agents, providers=providers, settings=settings, **options)
         # A thread that watches the loop would look at a real clock, and ids by default take the time of one.
         engine.runtime.settings = replace(engine.runtime.settings, watch_loop=False)
         engine.runtime.new_id = lambda: new_id(time.time)
