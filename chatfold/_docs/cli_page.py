@@ -58,7 +58,9 @@ def render() -> str:
     lines = ["# Command line", "", _FIRST]
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
-        lines += _command(name, command)
+        members = getattr(command, "commands", None)
+        for each, member in {name: command}.items() if members is None else members.items():
+            lines += _command(each if members is None else f"{name} {each}", member)
     lines += ["## JSON shapes", "", f"{_prose(inspect.getdoc(inspect.getmodule(Shape)) or '')}", ""]
     for shape in SHAPES:
         lines += _shape(shape)

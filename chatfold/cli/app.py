@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from chatfold import __version__
-from chatfold.cli import app_check, app_keep, app_look, app_talk
+from chatfold.cli import app_check, app_corpus, app_keep, app_look, app_talk
 from chatfold.cli.guard import USAGE, guarded
 
 app: Final = typer.Typer(
@@ -47,6 +47,7 @@ def chatfold(
       chatfold doctor CHAT               why it does not move, and what comes next
       chatfold verify --all              prove that nothing was altered
       chatfold rerun FILE                what today's code would do otherwise
+      chatfold corpus check DIR          the same of all stored logs, as a gate
 
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
     command line is wrong.
@@ -80,3 +81,5 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
 
 for _name, _command in COMMANDS.items():
     app.command(_name)(guarded(_command))
+
+app.add_typer(app_corpus.group)

@@ -5,11 +5,15 @@ from typing import Final
 from chatfold.cli.shapes.base import Shape
 from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, Said, StateLine, Turned, WorkerLine
 from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
+from chatfold.cli.shapes.corpus import AddedLog, CorpusLine, CoverageLine
 from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine
 from chatfold.cli.shapes.replaying import DriftLine, ReplayedLog, WhyLine
 from chatfold.cli.shapes.reruns import RerunLine, SectionLine
 
 __all__ = [
+    "AddedLog",
+    "CorpusLine",
+    "CoverageLine",
     "Adopted",
     "ChatLine",
     "Diagnosed",
@@ -40,6 +44,6 @@ __all__ = [
 SHAPES: Final[tuple[type[Shape], ...]] = (
     ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
     Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine, SectionLine,
-    RecordedLine,
+    RecordedLine, CorpusLine, CoverageLine, AddedLog,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

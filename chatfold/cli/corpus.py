@@ -1,0 +1,148 @@
+"""``corpus``: the gate's findings, what is covered, and adding a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, cast
+
+import typer
+
+from chatfold import __version__
+from chatfold.cli.guard import FAILED, Failure, UsageProblem
+from chatfold.cli.output import Out, printable
+from chatfold.cli.progress import progress
+from chatfold.cli.shapes import AddedLog, CorpusLine, CoverageLine
+from chatfold.cli.sources import all_named
+from chatfold.corpus.adding import LogThere, add_log
+from chatfold.corpus.coverage import KINDS, NOTHING, SAID, Coverage, coverage_of, possible
+from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
+from chatfold.corpus.picture import coverage_svg
+from events.diff import plain
+from events.logfile import header_of, write_log
+
+_NAMED: Final = 8
+
+
+def run_check(out: Out, folder: Path, *, only: str | None, jobs: int | None, json: bool) -> None:
+    """Check a corpus; see the command.
+
+    Raises:
+        UsageProblem: There is no such check.
+        SourceNotFound: The folder is not there, or has no log.
+        typer.Exit: With 1, where something is wrong.
+    """
+    checks = _checks(only)
+    logs = events = wrong = 0
+    with progress(out, "checking logs", len(logs_of(folder))) as advance:
+        for checked in check_corpus(folder, checks=checks, jobs=jobs, done=advance):
+            logs, events, wrong = logs + 1, events + checked.events, wrong + (checked.finding is not None)
+            if json:
+                out.data.json(_line(checked))
+            elif checked.finding is not None:
+                out.data.line(printable(str(checked.finding)))
+    if not json:
+        out.note(f"{logs:,} logs with {events:,} events checked, {wrong:,} with findings")
+    if wrong:
+        raise typer.Exit(FAILED)
+
+
+def _checks(only: str | None) -> tuple[Check, ...]:
+    if only is None:
+        return CHECKS
+    wanted = tuple(name.strip() for name in only.split(","))
+    if strange := [name for name in wanted if name not in CHECKS]:
+        raise UsageProblem(f"there is no check {strange[0]!r}: the checks are {', '.join(CHECKS)}")
+    return cast("tuple[Check, ...]", wanted)
+
+
+def _line(checked: CheckedLog) -> CorpusLine:
+    finding = checked.finding
+    if finding is None:
+        return CorpusLine(log=checked.log, fine=True, events=checked.events, unsupported=checked.unsupported)
+    return CorpusLine(
+        log=checked.log,
+        fine=False,
+        events=checked.events,
+        check=finding.check,
+        version=finding.version,
+        rule=finding.rule,
+        problem=finding.problem,
+        changes=tuple(plain(change) for change in finding.changes),
+        unsupported=checked.unsupported,
+    )
+
+
+def run_coverage(out: Out, folder: Path, *, svg: Path | None, missing: bool, json: bool) -> None:
+    """Say what a corpus covers; see the command.
+
+    Raises:
+        SourceNotFound: The folder is not there, or has no log.
+        EventsError: A log cannot be read.
+    """
+    total = NOTHING
+    sources = logs_of(folder)
+    with progress(out, "reading logs", len(sources)) as advance:
+        for source in sources:
+            total += coverage_of(source.read().recorded())
+            advance()
+    for kind in KINDS:
+        lacking = total.missing(kind)
+        known = len(possible()[kind])
+        if json:
+            line = CoverageLine(
+                of=kind, possible=known, covered=known - len(lacking), seen=dict(total.of(kind)), missing=tuple(lacking)
+            )
+            out.data.json(line)
+        else:
+            out.data.line(f"{known - len(lacking):>4} of {known:>3}  {SAID[kind]}")
+            _name(out, lacking, everything=missing)
+    if svg is not None:
+        _draw(svg, total)
+
+
+def _name(out: Out, lacking: list[str], *, everything: bool) -> None:
+    shown = lacking if everything else lacking[:_NAMED]
+    for name in shown:
+        out.data.line(f"             never: {name}")
+    if len(lacking) > len(shown):
+        out.data.line(f"             and {len(lacking) - len(shown)} more (--missing)")
+
+
+def _draw(svg: Path, coverage: Coverage) -> None:
+    try:
+        svg.write_text(coverage_svg(coverage), encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{svg} cannot be written: {error.strerror}") from error
+
+
+def run_add(
+    out: Out,
+    source: str,
+    folder: Path,
+    *,
+    note: str,
+    name: str | None,
+    db: str | None,
+    json: bool,
+    log_level: str | None,
+) -> None:
+    """Add a log to a corpus; see the command.
+
+    Raises:
+        UsageProblem: The folder is none, or there is a log of that name.
+        SourceNotFound: The log is not there.
+        EventsError: It cannot be read, or was altered.
+    """
+    if not folder.is_dir():
+        raise UsageProblem(f"{folder} is no folder: make it first")
+    (found,) = all_named([source], db, log_level)
+    log = found.read()
+    header = header_of(log.chat, log.events, release=__version__, blobs=log.blobs)
+    try:
+        file = add_log(b"".join(write_log(header, log.events, log.blobs)), folder, name or Path(found.name).stem, note)
+    except LogThere as error:
+        raise UsageProblem(str(error)) from error
+    if json:
+        out.data.json(AddedLog(log=str(file)))
+    else:
+        out.note(f"added {file}, with its fold expectations and its note")
