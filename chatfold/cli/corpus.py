@@ -18,6 +18,7 @@ from chatfold.corpus.coverage import KINDS, NOTHING, SAID, Coverage, coverage_of
 from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
 from chatfold.corpus.picture import coverage_svg
 from events.diff import plain
+from events.ids import ChatId
 from events.logfile import header_of, write_log
 
 _NAMED: Final = 8
@@ -137,7 +138,7 @@ def run_add(
         raise UsageProblem(f"{folder} is no folder: make it first")
     (found,) = all_named([source], db, log_level)
     log = found.read()
-    header = header_of(log.chat, log.events, release=__version__, blobs=log.blobs)
+    header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs)
     try:
         file = add_log(b"".join(write_log(header, log.events, log.blobs)), folder, name or Path(found.name).stem, note)
     except LogThere as error:

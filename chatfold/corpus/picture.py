@@ -19,7 +19,7 @@ text { font: 11px system-ui, sans-serif; fill: #222 }
 
 
 def coverage_svg(coverage: Coverage) -> str:
-    """Return the picture as SVG: green where logs took a transition, red where none did, nothing where there is none."""
+    """Return the picture as SVG: green where logs took a transition, red where none did."""
     cells: dict[tuple[str, str], list[int]] = {}
     seen = coverage.of("transition")
     for name in possible()["transition"]:
