@@ -96,24 +96,19 @@ def finish_of(step: Step, *, explanation: str | None = None) -> Finish:
     )
 
 
-def told_of(step: Step | None, *, parts: bool) -> Iterator[StreamPart | UsageSoFar]:
+def told_of(step: Step | None) -> Iterator[StreamPart | UsageSoFar]:
     """Yield what was known of a stream that was cut, beside its parts.
 
     Args:
-        step: What was recorded of it.
-        parts: Whether parts of it are given before.
+        step: What was recorded of it; None where nothing was.
     """
     if step is None:
         return
     if step.finish_reason != "unknown":
         yield finish_of(step)
-    elif not step.unmetered:
+    elif step.unmetered or step.usage != Usage():
+        # With no counts it says that the service had taken the call.
         yield UsageSoFar(usage=step.usage, response_id=step.response_id, context_tokens=step.context_tokens)
-    else:
-        if not parts:
-            yield TextDelta(block=0, text="")  # of what had begun and gave nothing it is not known what it took
-        if step.response_id is not None or step.context_tokens is not None:
-            yield UsageSoFar(usage=Usage(), response_id=step.response_id, context_tokens=step.context_tokens)
 
 
 def judged(error: ErrorInfo) -> bool:

@@ -8,10 +8,11 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from chatfold.rerunning.agents import Agents
 from chatfold.rerunning.answers import result_of
 from chatfold.rerunning.fates import Fate
 from chatfold.rerunning.gate import GatedJournal
-from chatfold.rerunning.models import Agents, RecordedModel, RecordedSource
+from chatfold.rerunning.models import RecordedModel, RecordedSource
 from chatfold.rerunning.script import Script
 from chatfold.rerunning.store import RerunStore
 from chatfold.rerunning.tools import RecordedCall, RecordedHooks, hook_failure, unrecorded
@@ -113,8 +114,8 @@ class Player:
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
-            agents=Agents(stage.agents, self._source, stage.script.keeping),
-            provider=lambda name: RecordedModel(name, self._fated, stage.asked),
+            agents=Agents(stage.agents, self._source, stage.script),
+            provider=lambda model: RecordedModel(model.partition("/")[0], self._fated, stage.asked),
             parts=PartBuffer(asyncio.get_running_loop().time),
             now=stage.now,
             new_id=stage.new_id,

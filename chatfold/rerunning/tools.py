@@ -90,7 +90,7 @@ class _Failed(HookFailed):
         super().__init__("recorded", event, error.message)
         self._error = error
 
-    def classified(self) -> ClassifiedError:
+    def classified(self, *, on_request: bool = False) -> ClassifiedError:
         """Return what was recorded."""
         return self._error
 

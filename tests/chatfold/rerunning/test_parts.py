@@ -108,7 +108,7 @@ def test_an_answer_is_put_together_again(given: list[Any], whole: bool) -> None:
     message = Message(role="assistant", parts=tuple(given), interrupted=not whole)
     known = step(finish_reason="stop", usage=Usage(input=3, output=4), response_id="r") if whole else step()
     assembler = Assembler({})
-    for part in (*parts_of(message), *([finish_of(known)] if whole else told_of(known, parts=True))):
+    for part in (*parts_of(message), *([finish_of(known)] if whole else told_of(known))):
         assembler.add(part)
     assert assembler.parts(MessageId("1.0"), interrupted=not whole) == message.parts
     came = assembler.step("scripted", "m")
@@ -127,7 +127,7 @@ def test_a_call_of_the_provider_has_its_result() -> None:
 @pytest.mark.parametrize(
     ("known", "usage", "unmetered"),
     [
-        (step(usage=Usage(input=7)), Usage(input=7), False),
+        (step(usage=Usage(input=7), unmetered=True), Usage(input=7), True),
         (step(), Usage(), False),
         (step(unmetered=True), Usage(), True),
         (step(unmetered=True, finish_reason="stop"), Usage(), True),
@@ -135,7 +135,7 @@ def test_a_call_of_the_provider_has_its_result() -> None:
 )
 def test_what_a_cut_stream_took_is_told_as_it_was(known: Step, usage: Usage, unmetered: bool) -> None:
     assembler = Assembler({})
-    for part in told_of(known, parts=False):
+    for part in told_of(known):
         assembler.add(part)
     came = assembler.step("scripted", "m")
     assert (came.usage, came.unmetered, came.finish_reason) == (usage, unmetered, known.finish_reason)
