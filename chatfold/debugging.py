@@ -13,7 +13,7 @@ from chatfold._lazy import lazy_namespace
 if TYPE_CHECKING:
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
-    from chatfold.rerunning.director import Difference
+    from chatfold.rerunning.comparison import Difference
     from chatfold.rerunning.limits import Unsupported
     from chatfold.rerunning.run import RerunReport, rerun
     from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Change": "events.diff",
     "Checkpoints": "events.checkpoints",
-    "Difference": "chatfold.rerunning.director",
+    "Difference": "chatfold.rerunning.comparison",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",

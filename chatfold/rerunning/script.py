@@ -40,6 +40,11 @@ class Group(Struct, frozen=True):
         return self.events[0]
 
     @property
+    def last(self) -> Recorded:
+        """The last of them."""
+        return self.events[-1]
+
+    @property
     def driver(self) -> Driver:
         """Who makes them."""
         event = self.first.event
@@ -59,7 +64,7 @@ class Group(Struct, frozen=True):
 
         A runner begins with the queue in the same append: here there was none.
         """
-        last = self.events[-1]
+        last = self.last
         return isinstance(last.event, v.InterruptionFinished) and last.envelope.dest == "running"
 
     @property
