@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chatfold.replaying.many import WorkFailed, each
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
     from chatfold.replaying.words import Explanation, PassedBy, explain
+    from chatfold.rerunning.comparison import Difference
     from chatfold.rerunning.director import Difference
     from chatfold.rerunning.limits import Unsupported
     from chatfold.rerunning.run import RerunReport, rerun
@@ -37,6 +38,7 @@ _HOMES: Final = {
     "DecisionCheck": "chatfold.replaying.decisions",
     "Drift": "chatfold.replaying.decisions",
     "Explanation": "chatfold.replaying.words",
+    "Difference": "chatfold.rerunning.comparison",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",

@@ -16,7 +16,6 @@ from events.levels import readable_at
 from events.records import Actor, Policy
 from generation.actions.silence import SilenceWatch
 from generation.agents import Agent
-from generation.assemble import Fits
 from generation.digest import digest_of
 from generation.digests import OptionsDigests, tools_digest
 from generation.errors import UnknownModel
@@ -29,7 +28,6 @@ from generation.plans import Held
 from generation.policy import policy_digest, policy_of
 from generation.prompt_types import ModelRequest, ToolSpec
 from generation.providers.contract import Provider
-from generation.tools.arguments import fits_of
 from generation.tools.execute import CallStarter, start_call
 from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
@@ -114,7 +112,6 @@ class Runtime:
         hooks: Are asked before and after what happens.
         policies: Gives policies instead of what the agents declare, as ``policy_for`` does: those that a log has.
         call_starter: Starts the calls of local tools.
-        fits: Gives, of the tools of a turn, which arguments they take.
         leftovers: Gives what is to be read and asked of a chat's dead holders (``generation.flushing``).
     """
 
@@ -138,7 +135,6 @@ class Runtime:
     hooks: Hooks = NO_HOOKS
     policies: Callable[[Control, int], Held | None] | None = None
     call_starter: CallStarter = start_call
-    fits: Callable[[ToolSet], Fits] = fits_of
     leftovers: Callable[[ChatId], Leftovers] = no_leftovers_read
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
     _declared: dict[tuple[str, str], Declared] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from events.content import Content, Json
 from events.ids import part_of
-from events.messages import Message, Step
+from events.messages import Message, Step, Usage
 from events.parts import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ErrorInfo
 from generation.error_texts import given_up, stream_message
@@ -97,12 +97,17 @@ def finish_of(step: Step, *, explanation: str | None = None) -> Finish:
 
 
 def told_of(step: Step | None) -> Iterator[StreamPart | UsageSoFar]:
-    """Yield what was recorded of a stream that was cut, beside its parts."""
+    """Yield what was known of a stream that was cut, beside its parts.
+
+    Args:
+        step: What was recorded of it; None where nothing was.
+    """
     if step is None:
         return
     if step.finish_reason != "unknown":
         yield finish_of(step)
-    elif step.unmetered:  # its service had accepted it
+    elif step.unmetered or step.usage != Usage():
+        # With no counts it says that the service had taken the call.
         yield UsageSoFar(usage=step.usage, response_id=step.response_id, context_tokens=step.context_tokens)
 
 

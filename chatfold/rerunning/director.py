@@ -1,4 +1,4 @@
-"""The play: what came from outside is done again in the order of the log, and all else is let happen, and compared.
+"""The play: what came from outside is done again in the order of the log, and all else is let happen.
 
 Between two groups of events everything comes to rest: a timer of virtual time fires only when nothing else is ready.
 """
@@ -8,27 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import count
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Final
 
-import msgspec
-from msgspec import Struct
-
-from chatfold.rerunning.compare import differences
+from chatfold.rerunning.comparison import Comparison, Parted
 from chatfold.rerunning.declared import policy_today
-from chatfold.rerunning.filling import filled, lacking
+from chatfold.rerunning.filling import filled
 from chatfold.rerunning.gate import MOST_MORE, Endless, bounded, salt
 from chatfold.rerunning.inverse import command_of
 from chatfold.rerunning.player import GRACE, Player, RecordedLeftovers
 from chatfold.rerunning.script import Group, Script
-from chatfold.rerunning.sections import DECLARED, Section, SectionChange, Sections, section_changes
+from chatfold.rerunning.sections import Sections
 from chatfold.rerunning.store import RerunStore
 from chatstate.errors import Refusal
 from events import vocabulary as v
 from events.control import Control
-from events.diff import Change
 from events.effects import Interrupting
 from events.envelope import Recorded
-from events.errors import EventsError
 from events.ids import ChatId
 from events.levels import level_of_all
 from events.records import Policy, ReleaseReason
@@ -40,51 +35,6 @@ from store.warm import WarmChats
 
 _TICK: Final = 1e-6
 """Virtual seconds: too few for any timer of the engine, and so the moment when all is at rest."""
-
-DifferenceKind: TypeAlias = Literal["event", "extra", "missing", "refused", "fault", "stuck"]
-
-
-class Difference(Struct, frozen=True, kw_only=True):
-    """Where a rerun parts from its log.
-
-    Attributes:
-        version: The version.
-        kind: ``event``: another one came, or it says something else; ``extra``: one came beyond the log's end;
-            ``missing``: none came; ``refused``: what was done from outside is not taken any more; ``fault``: the engine
-            failed; ``stuck``: it did not come to rest.
-        want: What the log has there; None beyond its end.
-        got: What came; None where nothing did.
-        changes: What differs between the two.
-        said: What else is to be said of it.
-    """
-
-    version: int
-    kind: DifferenceKind
-    want: Recorded | None = None
-    got: Recorded | None = None
-    changes: tuple[Change, ...] = ()
-    said: str = ""
-
-    @property
-    def rule(self) -> str | None:
-        """The rule by which the log's event was decided, or else the one that came; None where there was none."""
-        for each in (self.want, self.got):
-            decision = getattr(each.event, "decision", None) if each is not None else None
-            if decision is not None:
-                return str(decision.rule)
-        return None
-
-
-class Parted(Exception):
-    """The rerun has parted from its log.
-
-    Attributes:
-        difference: Where, and how.
-    """
-
-    def __init__(self, difference: Difference) -> None:
-        super().__init__(f"version {difference.version}: {difference.kind}")
-        self.difference = difference
 
 
 def _chat(first: v.Event) -> ChatId:
@@ -106,23 +56,15 @@ class Director:
         self.agents: Final = agents
         self.script: Final = Script([filled(each) for each in log])
         self.store: Final = RerunStore(self.now, level_of_all(log))
-        self.at = 0
-        self._log: Final = log
+        self.comparison: Final = Comparison(log, agents)
         self.warm: Final = WarmChats()
+        self.today: Final = Sections()
+        self._ends_at_rest: Final = log[-1].envelope.dest != "running"
         self._journal: Final = Journal(self.store, salt, warm=self.warm, told=self.appended)
         self._player: Player | None = None
         self._numbers: Final = count(1)
-        self._parted: Difference | None = None
-        self._agent = ""
-        self._kind = ""
-        self.today: Final = Sections()
-        self.sections: Final[list[SectionChange]] = []
-        self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
-
-    @property
-    def next(self) -> Recorded | None:
-        """The event that is to come out next; None behind the last."""
-        return self._log[self.at] if self.at < len(self._log) else None
+        self._target = 0
+        """The version whose event closes the gate."""
 
     async def play(self) -> None:
         """Play it to its end.
@@ -135,13 +77,13 @@ class Director:
                 await self._rest()
                 await self._drive(group)
                 await self._rest()
-                if self.at < group.events[-1].version:
-                    self._part("missing")
+                if self.comparison.at < group.last.version:
+                    raise self.comparison.part("missing")
             await self._look_behind()
 
     def now(self) -> int:
         """Return the log's time: that of the event that is next, microseconds UTC."""
-        return self._log[min(self.at, len(self._log) - 1)].envelope.recorded_at
+        return self.comparison.now
 
     def new_id(self) -> str:
         """Return the id of a worker's command: none that the log has."""
@@ -163,43 +105,10 @@ class Director:
             self.today.take(request)
 
     def appended(self, outcome: Outcome) -> None:
-        """Compare what an append did with the log, as far as they go together."""
-        for recorded in outcome.recorded:
-            if self._parted is not None:
-                return
-            self._compare(recorded)
-
-    def _compare(self, got: Recorded) -> None:
-        want = self.next
-        if want is None:
-            self._parted = Difference(version=got.version, kind="extra", got=got)
-            return
-        group = self.script.group(want.version)
-        split = isinstance(group.first.event, v.ToolResultRecorded)
-        found = differences(want, got, declared=bool(self.agents), split=split)
-        summary = self._kind == "compact"
-        self.sections.extend(section_changes(want, got, self._compared(want), summary=summary))
-        if isinstance(want.event, v.AttemptStarted):
-            self._kind = want.event.kind
-        if found:
-            self._parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
-            return
-        self.at += 1
-        if self._player is not None and self.at >= group.events[-1].version:
+        """Compare what an append did with the log."""
+        self.comparison.take(outcome.recorded)
+        if self._player is not None and self._target <= self.comparison.at:
             self._player.gate.close()
-
-    def _compared(self, want: Recorded) -> frozenset[Section]:
-        """Return the sections that can be compared at an event."""
-        whole = self.lacks_from is None or want.version <= self.lacks_from
-        sections: set[Section] = {"messages", "instruction"} if whole else set()
-        if self._agent_of(want) in self.agents:
-            sections |= {*DECLARED, "policy"}
-        return frozenset(sections)
-
-    def _agent_of(self, want: Recorded) -> str:
-        if isinstance(want.event, v.PolicyRecorded):
-            self._agent = want.event.policy.agent
-        return self._agent
 
     async def _drive(self, group: Group) -> None:
         match group.driver:
@@ -251,7 +160,7 @@ class Director:
         await self._lose_holder()
         player = await self._new_player(acquired, group.stop)
         player.begin()
-        await self._let_through(player)
+        await self._let_through(player, group)
 
     async def _let_go(self, group: Group) -> None:
         """Let a chat go whose runner is gone, as the worker does that finds it; where it holds it still, it goes on."""
@@ -284,7 +193,7 @@ class Director:
         await self._rest()
         if group.stop is not None:
             player.runner.stop(group.stop)
-        await self._let_through(player)
+        await self._let_through(player, group)
 
     def _give_before_interruption(self, group: Group) -> None:
         """Let a result come that was being recorded already when the interruption came: it is recorded by itself."""
@@ -292,25 +201,24 @@ class Director:
         if self._player is not None and later is not None and len(later.results) == len(later.events):
             self._player.give(later.results)
 
-    async def _let_through(self, player: Player) -> None:
-        before = self.at
+    async def _let_through(self, player: Player, group: Group | None = None) -> None:
+        """Let a worker append until the events of a group are there, or at all; it may wait for a grace to end."""
+        self._target = self.comparison.at + 1 if group is None else group.last.version
         for seconds in (_TICK, _TICK, 3 * GRACE + (self.script.context_timeout or 0)):
             player.gate.open()
             await asyncio.sleep(seconds)
-            if self.at > before or self._parted is not None:
+            if self.comparison.at >= self._target or self.comparison.parted is not None:
                 break
         player.gate.close()
-        if player.fault is not None and self._parted is None:
-            self._fail(player.fault)
 
     async def _append(self, plan: Plan, identity: CommandIdentity) -> Outcome:
-        most = len(self._log) + MOST_MORE
+        most = len(self.script.log) + MOST_MORE
         try:
             return await self._journal.execute(self.chat, bounded(plan, most), identity, transcript=True, now=self.now)
         except Refusal as refusal:
-            self._part("refused", f"{refusal.code}: {refusal.reason}")
-        except (EventsError, Endless, ValueError, TypeError) as error:
-            self._fail(error)
+            raise self.comparison.part("refused", f"{refusal.code}: {refusal.reason}") from refusal
+        except Exception as error:  # whatever it is, it is what today's code does
+            raise self._failed(error) from error
 
     async def _new_player(self, acquired: v.Acquired, stop: ReleaseReason | None) -> Player:
         await self.store.begins(acquired.worker)
@@ -328,33 +236,24 @@ class Director:
 
     def _need_player(self) -> Player:
         if self._player is None:
-            self._part("missing", "nobody holds the chat")
+            raise self.comparison.part("missing", "nobody holds the chat")
         return self._player
 
     async def _rest(self) -> None:
         """Let everything come to rest, and stop where it parted."""
         await asyncio.sleep(_TICK)
-        if self._parted is not None:
-            raise Parted(self._parted)
+        if self.comparison.parted is not None:
+            raise Parted(self.comparison.parted)
         if self._player is not None and self._player.fault is not None:
-            self._fail(self._player.fault)
+            raise self._failed(self._player.fault)
 
     async def _look_behind(self) -> None:
         """See that nothing comes behind the last event, where the log ends with the chat at rest."""
-        if self._player is not None and self._log[-1].envelope.dest != "running":
+        if self._player is not None and self._ends_at_rest:
             await self._let_through(self._player)
             await self._rest()
 
-    def _part(self, kind: DifferenceKind, said: str = "") -> NoReturn:
-        if self._parted is not None:
-            raise Parted(self._parted)
-        raise Parted(Difference(version=self.at + 1, kind=kind, want=self.next, said=said))
-
-    def _fail(self, error: Exception) -> NoReturn:
-        if not isinstance(error, Endless):
-            self._part("fault", f"{type(error).__name__}: {error}")
-        for recorded in error.recorded:
-            self._compare(recorded)
-            if self._parted is not None:
-                raise Parted(msgspec.structs.replace(self._parted, kind="stuck", said=str(error)))
-        self._part("stuck", str(error))
+    def _failed(self, error: Exception) -> Parted:
+        if isinstance(error, Endless):
+            return self.comparison.stuck(error.recorded, str(error))
+        return self.comparison.part("fault", f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Stand-ins for models, their agents and context sources: they say what the log has of them.
+"""Stand-ins for models and context sources: they say what the log has of them.
 
 Each asks the fate of the attempt that is under way.
 """
@@ -6,7 +6,6 @@ Each asks the fate of the attempt that is under way.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Final, NoReturn, cast
 
@@ -17,11 +16,9 @@ from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import Part
-from generation.agents import Agent
 from generation.context import Context
 from generation.digests import tools_digest
 from generation.errors import ClassifiedError, ProviderError
-from generation.models import ModelConfig
 from generation.prompt_texts import summarised
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
@@ -101,8 +98,7 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
         if step is not None:
             yield finish_of(step)
         return
-    parts = tuple(parts_of(fate.message))
-    yield from parts
+    yield from parts_of(fate.message)
     error = getattr(ended, "error", None)
     if step is None:
         return
@@ -190,46 +186,3 @@ def _raise() -> NoReturn:
 
 
 _NO_CONTEXT: Final = "it must return a Context, not "
-
-
-class Agents(Mapping[str, Agent]):
-    """The agents of a worker: those that are given, and one that says nothing for any other name.
-
-    Args:
-        given: Today's agents by name.
-        source: Gives the stand-in for the context source of the agent of a name; None where it has none.
-        keeping: Models whose service keeps responses.
-    """
-
-    def __init__(
-        self,
-        given: Mapping[str, Agent],
-        source: Callable[[str], RecordedSource | None],
-        keeping: frozenset[tuple[str, str]],
-    ) -> None:
-        self._given: Final = given
-        self._source: Final = source
-        models = tuple(_keeping(provider, name) for provider, name in sorted(keeping))
-        self._silent: Final[dict[str, Agent]] = {}
-        self._models: Final = models
-
-    def __getitem__(self, name: str) -> Agent:
-        """Return the agent of a name, with the log's context source."""
-        agent = self._given.get(name) or self._silent.get(name)
-        if agent is None:
-            agent = self._silent[name] = Agent(name=name, models=self._models)
-        there = copy.copy(agent)
-        object.__setattr__(there, "context", self._source(name))
-        return there
-
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the given ones."""
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        """Count the given ones."""
-        return len(self._given)
-
-
-def _keeping(provider: str, name: str) -> ModelConfig:
-    return ModelConfig(provider=provider, name=name, options={"store": True})

@@ -8,10 +8,11 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from chatfold.rerunning.answers import result_of, text_of
+from chatfold.rerunning.agents import Agents
+from chatfold.rerunning.answers import result_of
 from chatfold.rerunning.fates import Fate
 from chatfold.rerunning.gate import GatedJournal
-from chatfold.rerunning.models import Agents, RecordedModel, RecordedSource
+from chatfold.rerunning.models import RecordedModel, RecordedSource
 from chatfold.rerunning.script import Script
 from chatfold.rerunning.store import RerunStore
 from chatfold.rerunning.tools import RecordedCall, RecordedHooks, hook_failure, unrecorded
@@ -20,10 +21,8 @@ from events import vocabulary as v
 from events.content import Content
 from events.control import Control
 from events.ids import CallKey, ChatId, WorkerId
-from events.parts import ToolCallPart
 from events.records import ReleaseReason
 from generation.agents import Agent
-from generation.assemble import Fits
 from generation.flushing import Leftovers
 from generation.partials import Leftover
 from generation.parts import PartBuffer
@@ -31,10 +30,8 @@ from generation.plans import Held, Hold
 from generation.prompt_types import ModelRequest
 from generation.runner import ChatRunner
 from generation.runtime import Runtime, WorkerSettings
-from generation.tools.arguments import fits_of
 from generation.tools.execute import CallEnvironment
 from generation.tools.policy import ToolCall
-from generation.tools.registry import ToolSet
 from store.append import Outcome
 from store.errors import Unstorable
 from store.loading import LoadedChat
@@ -117,7 +114,7 @@ class Player:
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
-            agents=Agents(stage.agents, self._source, stage.script.keeping),
+            agents=Agents(stage.agents, self._source, stage.script),
             provider=lambda model: RecordedModel(model.partition("/")[0], self._fated, stage.asked),
             parts=PartBuffer(asyncio.get_running_loop().time),
             now=stage.now,
@@ -128,7 +125,6 @@ class Player:
             hooks=RecordedHooks(lambda: self._fate),
             policies=stage.held,
             call_starter=self._start,
-            fits=self._fits,
             leftovers=lambda _: RecordedLeftovers(stage.script),
         )
         self.runner = ChatRunner(self.runtime, stage.chat)
@@ -222,21 +218,6 @@ class Player:
     def _start(self, call: ToolCall, _: CallEnvironment) -> RecordedCall:
         started = self._calls[call.key] = RecordedCall(call, self._fated().results.get(call.key))
         return started
-
-    def _fits(self, tools: ToolSet) -> Fits:
-        """Return which arguments tools take: by today's, where they are given, else by what the log has of the call."""
-        given = {tool.name for tool in tools}
-        today = fits_of(tools)
-
-        def fits(name: str, text: str) -> bool:
-            if name in given:
-                return today(name, text)
-            message = self._fated().message
-            calls = (part for part in (message.parts if message is not None else ()) if isinstance(part, ToolCallPart))
-            made = next((call for call in calls if (call.name, text_of(call.arguments)) == (name, text)), None)
-            return made is None or made.runner == "client" or made.needs_approval
-
-        return fits
 
     def _source(self, agent: str) -> RecordedSource | None:
         names = (policy.context_source for policy in self._stage.script.policies.values() if policy.agent == agent)

@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 
 from chatfold.replaying.logs import Log
-from chatfold.rerunning.director import Difference, Director, Parted
+from chatfold.rerunning.comparison import Difference, Parted
+from chatfold.rerunning.director import Director
 from chatfold.rerunning.filling import lacking
 from chatfold.rerunning.limits import Unsupported, unsupported
 from chatfold.rerunning.sections import SectionChange, Sections
@@ -103,14 +104,15 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> 
         finally:
             failure = loop.failure
             end(loop)
+    comparison = director.comparison
     if not found and failure is not None:
-        found.append(Difference(version=director.at + 1, kind="stuck", want=director.next, said=failure))
+        found.append(comparison.part("stuck", failure).difference)
     return RerunReport(
         log=name,
         events=len(recorded),
-        again=director.at,
+        again=comparison.at,
         difference=found[0] if found else None,
-        sections=tuple(director.sections),
+        sections=tuple(comparison.sections),
         not_compared=tuple(_not_compared(recorded, director)),
         today=director.today,
     )
@@ -124,7 +126,7 @@ def _not_compared(recorded: list[Recorded], director: Director) -> Iterator[str]
     for count, why in ((erased, "erased"), (unpacked, "not packed with it (`chatfold export --blobs`)")):
         if count:
             said = f"{count} contents were" if count > 1 else "a content was"
-            yield f"messages, from version {director.lacks_from} on: {said} {why}"
+            yield f"messages, from version {director.comparison.lacks_from} on: {said} {why}"
 
 
 def _by_itself(work: Callable[[], _T]) -> _T:

@@ -16,8 +16,12 @@ from msgspec import Struct
 from chatfold.rerunning.fates import Fate, by_loss, fates, kept_message
 from chatfold.rerunning.inverse import comes_from_outside
 from events import vocabulary as v
+from events.content import Json
 from events.envelope import Recorded
+from events.errors import InvalidValue
+from events.parts import ToolCallPart
 from events.records import Policy, ReleaseReason
+from events.values import parse_json_strict
 from generation.partials import Leftover
 from generation.retry import delay_us
 
@@ -34,6 +38,11 @@ class Group(Struct, frozen=True):
     def first(self) -> Recorded:
         """The first of them."""
         return self.events[0]
+
+    @property
+    def last(self) -> Recorded:
+        """The last of them."""
+        return self.events[-1]
 
     @property
     def driver(self) -> Driver:
@@ -55,7 +64,7 @@ class Group(Struct, frozen=True):
 
         A runner begins with the queue in the same append: here there was none.
         """
-        last = self.events[-1]
+        last = self.last
         return isinstance(last.event, v.InterruptionFinished) and last.envelope.dest == "running"
 
     @property
@@ -107,6 +116,7 @@ class Script:
         self.context_timeout: Final = _context_timeout(log)
         self.retry_unit: Final = _retry_unit(log, self.policies)
         self.keeping: Final = _keeping(log)
+        self.asking: Final = _asking(log, self.policies.values())
         self._fates: Final = dict(fates(log))
         self._places: Final = {each.version: place for place, group in enumerate(self.groups) for each in group.events}
 
@@ -200,3 +210,21 @@ def _groups(log: Iterable[Recorded]) -> Iterator[Group]:
         group.append(each)
     if group:
         yield Group(tuple(group))
+
+
+def _asking(log: Iterable[Recorded], policies: Iterable[Policy]) -> Mapping[str, Sequence[Json]]:
+    """Return the tools whose calls ask a client or a person, with the arguments about which nobody was asked.
+
+    Those were not what the tool takes, which no policy says: such a call is frozen as one that runs here.
+    """
+    unfit: dict[str, list[Json]] = {
+        tool.name: [] for policy in policies for tool in policy.tools if tool.runner == "client" or tool.needs_approval
+    }
+    messages = (message for each in log for message in getattr(each.event, "added", ()))
+    for part in (part for message in messages for part in message.parts):
+        if isinstance(part, ToolCallPart) and part.name in unfit and part.runner == "local" and not part.needs_approval:
+            try:
+                unfit[part.name].append(parse_json_strict(part.arguments.text))
+            except InvalidValue:
+                continue  # what is no JSON no tool takes
+    return unfit

@@ -10,7 +10,7 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Final
 
-from chatfold.rerunning.director import Difference, DifferenceKind
+from chatfold.rerunning.comparison import Difference, DifferenceKind
 from chatfold.rerunning.run import RerunReport
 from chatfold.rerunning.sections import SectionChange, Sections
 from events.diff import MISSING, Change

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -37,6 +38,7 @@ from generation.prompt_types import ModelRequest
 from generation.providers.contract import Finish, Provider, StreamPart, UsageSoFar
 from generation.providers.native import check_native
 from generation.providers.sdk_errors import stream_closed
+from generation.tools.arguments import fits
 from store.failpoints import reach
 
 
@@ -262,7 +264,7 @@ def prepare(
         model=model,
         request=request,
         digests=digests,
-        assembler=Assembler(tools, attempt.runtime.fits(attempt.declared.tool_set)),
+        assembler=Assembler(tools, partial(fits, attempt.declared.tool_set)),
         started_at=started_at,
         source=source,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -87,17 +86,13 @@ def arguments_problem(tool: Tool, text: str) -> str | None:
     return None
 
 
-def fits_of(tools: ToolSet) -> Callable[[str, str], bool]:
-    """Return what tells whether there is a tool of a name that takes the arguments of a JSON text."""
-
-    def fits(name: str, text: str) -> bool:
-        try:
-            parse_arguments(tools.find(name), text)
-        except CallRefused:
-            return False
-        return True
-
-    return fits
+def fits(tools: ToolSet, name: str, text: str) -> bool:
+    """Whether a call can run as far as its arguments go: there is a tool of this name, and it takes them."""
+    try:
+        parse_arguments(tools.find(name), text)
+    except CallRefused:
+        return False
+    return True
 
 
 def _explain(errors: list[ErrorDetails]) -> str:

@@ -24,6 +24,7 @@ def first_found(bug: str) -> Outcome:
 
 
 @pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.odd_reruns("wrong code writes the logs")
 def test_a_planted_bug_is_found(bug: str) -> None:
     outcome = first_found(bug)
     print(f"{bug}: seed {outcome.seed}: {outcome.violation}")

@@ -61,6 +61,7 @@ def doing(*commands: c.AnyCommand) -> Plan:
     return plan
 
 
+@pytest.mark.odd_reruns("a chat is taken by hand, and nothing is begun")
 async def test_commands_of_a_plan_are_one_append_under_one_command(store: CountingStore) -> None:
     worker = Actor(kind="worker", id="w1")
 
@@ -237,6 +238,7 @@ async def test_time_is_the_databases_unless_given_and_never_goes_back(store: Cou
     assert earlier.recorded[0].envelope.recorded_at == created + 5
 
 
+@pytest.mark.odd_reruns("a user takes a chat by hand")
 async def test_a_plan_is_told_whether_the_lease_is_dead(store: CountingStore) -> None:
     journal, told = journal_on(store), []
 

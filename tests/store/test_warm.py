@@ -106,6 +106,7 @@ async def test_a_plan_that_does_nothing_has_seen_what_is_there(store: CountingSt
     assert (await give(mine, "c3")).chat.header.version == 2
 
 
+@pytest.mark.odd_reruns("a user takes a chat by hand")
 async def test_a_held_chat_is_read_since_its_holder_may_be_dead(store: CountingStore) -> None:
     journal = journal_on(store)
     await give(journal, "c1", b.create(), b.acquire())

@@ -81,7 +81,7 @@ def test_a_limit_under_which_a_decision_moves_is_a_difference(log: Log) -> None:
     assert "policy: another one at version 3: $.max_steps: 1200 -> 1" in "\n".join(told(report))
 
 
-@pytest.mark.odd_reruns("reruns it with another word")
+@pytest.mark.odd_reruns("other digests are taken")
 def test_a_word_of_the_prompt_that_the_engine_adds_is_seen_in_the_messages(log: Log) -> None:
     with patch("generation.digests.MessagesDigest.add", _other_digest):
         report = rerun(log)

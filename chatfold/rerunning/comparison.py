@@ -1,0 +1,154 @@
+"""The comparison of a rerun with its log: how far they go together, where they part, and which requests are others.
+
+Every event that the engine appends goes by here, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from chatfold.rerunning.compare import differences
+from chatfold.rerunning.filling import lacking
+from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes
+from events import vocabulary as v
+from events.diff import Change
+from events.envelope import Recorded
+
+DifferenceKind: TypeAlias = Literal["event", "extra", "missing", "refused", "fault", "stuck"]
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Where a rerun parts from its log.
+
+    Attributes:
+        version: The version.
+        kind: ``event``: another one came, or it says something else; ``extra``: one came beyond the log's end;
+            ``missing``: none came; ``refused``: what was done from outside is not taken any more; ``fault``: the engine
+            failed; ``stuck``: it did not come to rest.
+        want: What the log has there; None beyond its end.
+        got: What came; None where nothing did.
+        changes: What differs between the two.
+        said: What else is to be said of it.
+    """
+
+    version: int
+    kind: DifferenceKind
+    want: Recorded | None = None
+    got: Recorded | None = None
+    changes: tuple[Change, ...] = ()
+    said: str = ""
+
+    @property
+    def rule(self) -> str | None:
+        """The rule by which the log's event was decided, or else the one that came; None where there was none."""
+        for each in (self.want, self.got):
+            decision = getattr(each.event, "decision", None) if each is not None else None
+            if decision is not None:
+                return str(decision.rule)
+        return None
+
+
+class Parted(Exception):
+    """The rerun has parted from its log.
+
+    Attributes:
+        difference: Where, and how.
+    """
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(f"version {difference.version}: {difference.kind}")
+        self.difference = difference
+
+
+class Comparison:
+    """Compares what comes with a log.
+
+    Args:
+        log: Its events, as they were recorded.
+        declared: The names of the agents whose declarations of today are at hand.
+
+    Attributes:
+        at: How many events came out again.
+        parted: Where it parted; None while it did not.
+        sections: Sections of requests that are others.
+        lacks_from: The first version whose contents are not all there; None where all are.
+    """
+
+    def __init__(self, log: Sequence[Recorded], declared: Collection[str]) -> None:
+        self.at = 0
+        self.parted: Difference | None = None
+        self.sections: Final[list[SectionChange]] = []
+        self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
+        self._log: Final = log
+        self._declared: Final = declared
+        self._agent = ""
+        self._kind = ""
+
+    @property
+    def next(self) -> Recorded | None:
+        """The event that is to come out next; None behind the last."""
+        return self._log[self.at] if self.at < len(self._log) else None
+
+    @property
+    def now(self) -> int:
+        """The log's time: that of the event that is next, microseconds UTC."""
+        return self._log[min(self.at, len(self._log) - 1)].envelope.recorded_at
+
+    def take(self, recorded: Iterable[Recorded]) -> None:
+        """Compare what came with what is next, as far as they go together."""
+        for each in recorded:
+            if self.parted is not None:
+                return
+            self._compare(each)
+
+    def part(self, kind: DifferenceKind, said: str = "") -> Parted:
+        """Return that it parts at the event that is next, unless it parted before."""
+        if self.parted is None:
+            self.parted = Difference(version=self.at + 1, kind=kind, want=self.next, said=said)
+        return Parted(self.parted)
+
+    def stuck(self, recorded: Iterable[Recorded], said: str) -> Parted:
+        """Return that the engine went on and on, with the first of the events it made that the log has not."""
+        before = self.parted
+        self.take(recorded)
+        if before is None and self.parted is not None:
+            self.parted = replace(self.parted, kind="stuck", said=said)
+        return self.part("stuck", said)
+
+    def _compare(self, got: Recorded) -> None:
+        want = self.next
+        if want is None:
+            self.parted = Difference(version=got.version, kind="extra", got=got)
+            return
+        if isinstance(want.event, v.PolicyRecorded):
+            self._agent = want.event.policy.agent
+        summary = self._kind == "compact"
+        self.sections.extend(section_changes(want, got, self._compared(want), summary=summary))
+        if isinstance(want.event, v.AttemptStarted):
+            self._kind = want.event.kind
+        found = differences(want, got, declared=self._is_declared, split=self._may_be_split(want))
+        if found:
+            self.parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
+            return
+        self.at += 1
+
+    @property
+    def _is_declared(self) -> bool:
+        return self._agent in self._declared
+
+    def _compared(self, want: Recorded) -> frozenset[Section]:
+        """Return the sections that can be compared at an event."""
+        whole = self.lacks_from is None or want.version <= self.lacks_from
+        sections: set[Section] = {"messages", "instruction"} if whole else set()
+        if self._is_declared:
+            sections |= {*DECLARED, "policy"}
+        return frozenset(sections)
+
+    def _may_be_split(self, want: Recorded) -> bool:
+        """Whether an event may be appended apart from those before it: results of calls came together by chance."""
+        first = self._log[want.version - 1 - want.envelope.index]
+        return isinstance(first.event, v.ToolResultRecorded)
