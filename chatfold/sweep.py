@@ -36,7 +36,7 @@ async def each_chat(
 
     under_way: deque[asyncio.Task[T | None]] = deque()
     try:
-        async for chat in _ids(store):
+        async for chat in chat_ids(store):
             under_way.append(asyncio.create_task(one(chat)))
             if len(under_way) >= max(at_once, 1):
                 result = await under_way.popleft()
@@ -54,10 +54,11 @@ async def each_chat(
 
 async def count_chats(store: Store) -> int:
     """Return how many chats there are, to say how far a sweep is; reads ids alone."""
-    return sum([1 async for _ in _ids(store)])
+    return sum([1 async for _ in chat_ids(store)])
 
 
-async def _ids(store: Store) -> AsyncIterator[ChatId]:
+async def chat_ids(store: Store) -> AsyncIterator[ChatId]:
+    """Yield the ids of all chats in their order; one that is made meanwhile may be among them."""
     last: ChatId | None = None
     while page := await store.list_ids(after=last):
         for chat in page:

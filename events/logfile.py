@@ -43,6 +43,8 @@ class LogHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         head: Digest (hex) of the last event; of 32 zero bytes where there is none.
         flags: Behaviour flags of the chat, as its first event has them.
         blobs: Number of packed blobs.
+        redacted: Mark of a log whose content was replaced (``chatfold.redacting``); absent from the line of any other.
+            Digests of prompts in its facts are those of the original.
     """
 
     chatfold_log: int = FORMAT
@@ -52,6 +54,12 @@ class LogHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head: str
     flags: tuple[int, ...] = ()
     blobs: int = 0
+    redacted: str | UnsetType = UNSET
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether its content is not what was said."""
+        return self.redacted is not UNSET
 
 
 class LogFile(Struct, frozen=True, kw_only=True):
@@ -97,6 +105,7 @@ def header_of(
     release: str,
     flags: tuple[int, ...] = (),
     blobs: Mapping[str, bytes] = _NO_BLOBS,
+    redacted: str | None = None,
 ) -> LogHeader:
     """Return the header of a log.
 
@@ -106,11 +115,20 @@ def header_of(
         release: The release that exports it.
         flags: The chat's behaviour flags, likewise.
         blobs: Blobs that are going to be packed.
+        redacted: Mark of a redacted log.
     """
     if (own := birth(events)) is not None:
         chat, flags = ChatId(own.chat), own.flags
     head = events[-1].digest if events else GENESIS
-    return LogHeader(chat=chat, release=release, events=len(events), head=head.hex(), flags=flags, blobs=len(blobs))
+    return LogHeader(
+        chat=chat,
+        release=release,
+        events=len(events),
+        head=head.hex(),
+        flags=flags,
+        blobs=len(blobs),
+        redacted=UNSET if redacted is None else redacted,
+    )
 
 
 def birth(events: Sequence[StoredEvent]) -> ChatCreated | ChatForked | None:

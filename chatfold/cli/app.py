@@ -69,6 +69,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "export": app_keep.export,
     "import": app_keep.import_chat,
     "adopt": app_keep.adopt,
+    "record": app_keep.record,
     "migrate": app_keep.migrate,
 }
 """The commands by name, in the order of the help."""

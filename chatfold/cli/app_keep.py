@@ -1,4 +1,4 @@
-"""Commands that move chats and the store: ``export``, ``import``, ``adopt``, ``migrate``.
+"""Commands that move chats and the store: ``export``, ``import``, ``adopt``, ``record``, ``migrate``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
@@ -75,6 +75,73 @@ def adopt(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel =
     from chatfold.cli.moving import run_adopt
 
     run_adopt(Out(), chat, json=json, db=db, log_level=log_level)
+
+
+def record(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE|CHAT...", help="Log files, folders, patterns, or chats' ids."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write to.", show_default=False)
+    ] = Path("recorded"),
+    redact: Annotated[
+        Path | None,
+        typer.Option("--redact", metavar="RULES", help="Rules (TOML): which names and fields stay. Else the defaults."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="What replacements follow from: the same key, the same files."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="Only logs in which a turn failed.")] = False,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Only logs of which today's rules decide something else.")
+    ] = False,
+    covers: Annotated[
+        list[str] | None,
+        typer.Option("--covers", metavar="TRIGGER", help="Only logs with this transition. May be repeated: or that."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only logs that went on since: 2026-11-28, 12h, 7d."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="COUNT", min=1, help="Processes at once; else one for each core.")
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
+    """Write logs that may enter a repository: what happened stays, what was said is replaced.
+
+    Facts stay byte for byte, but names (users, chats, labels, ids of others) are mapped; tools, agents and models stay,
+    unless the rules say otherwise. Every text, file, argument and error message is replaced by one of the same size.
+    Each log is checked before it is written: it folds and decides as the original does, and nothing that was said is
+    left. What the facts have in clear is listed: read it before you commit. Without names of logs but with a filter,
+    all chats of the store are looked at. Exit code 1: a log could not be recorded.
+
+    \b
+    Examples:
+      chatfold record CHAT --output tests/logs
+      chatfold record CHAT --redact rules.toml --key redact.key -o tests/logs
+      chatfold record --errors --since 7d -o tests/logs
+      chatfold record "exported/*.jsonl" --covers submit_results -o tests/logs
+    """
+    from chatfold.cli.record import Asked, run_record
+
+    asked = Asked(
+        everything=everything,
+        errors=errors,
+        drift=drift,
+        covers=tuple(covers or ()),
+        since=since,
+        redact=redact,
+        key=key,
+        output=output,
+        jobs=jobs,
+    )
+    run_record(Out(), sources or [], asked, json=json, db=db, log_level=log_level)
 
 
 def migrate(

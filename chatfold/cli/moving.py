@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
-import tempfile
 from pathlib import Path
 
 import typer
@@ -15,6 +13,7 @@ from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
 from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
 from chatfold.engine import Engine
+from chatfold.files import write_whole
 from chatfold.replaying.logs import file_name, read_file
 from chatfold.settings import Settings
 from chatfold.transfer import ImportedChat, LoadedLog, stored_log
@@ -58,14 +57,7 @@ def _write(log: LoadedLog, output: Path) -> None:
     if output.is_dir():
         raise UsageProblem(f"{output} is a folder; name a file")
     try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(log.lines())
-            Path(name).replace(output)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(output, log.lines())
     except OSError as error:
         raise Failure(f"{output}: {error.strerror}") from error
 

@@ -5,7 +5,7 @@ from typing import Final
 from chatfold.cli.shapes.base import Shape
 from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, Said, StateLine, Turned, WorkerLine
 from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
-from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated
+from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine
 
 __all__ = [
     "Adopted",
@@ -18,6 +18,7 @@ __all__ = [
     "Migrated",
     "PartLine",
     "Problem",
+    "RecordedLine",
     "RepairedLine",
     "ResetLine",
     "SHAPES",
@@ -31,6 +32,6 @@ __all__ = [
 
 SHAPES: Final[tuple[type[Shape], ...]] = (
     ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
-    Adopted, Exported, GraphText, WorkerLine, Migrated, Said,
+    Adopted, Exported, GraphText, WorkerLine, Migrated, Said, RecordedLine,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

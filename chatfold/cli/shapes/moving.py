@@ -5,6 +5,8 @@ What holds of all shapes is said by ``base``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from chatfold.cli.shapes.base import Shape
 
 
@@ -62,3 +64,31 @@ class Migrated(Shape, frozen=True, kw_only=True, tag="migrated"):
 
     database: str
     schema: str
+
+
+class RecordedLine(Shape, frozen=True, kw_only=True, tag="recorded"):
+    """What ``record`` did with each log that was picked.
+
+    Attributes:
+        source: The chat's id, or the file.
+        file: The file that it was written to; ``null`` where it was not.
+        chat: The id that stands for the chat's there.
+        version: Number of events.
+        decisions: Decisions that were taken again on both logs, and came out the same.
+        contents: Contents that were compared.
+        unchanged: Those of them that had nothing to replace.
+        clear: Each distinct text that its facts still have: ``kind``, ``text``, ``version`` of the first event.
+        problems: What the check found.
+        failed: Why it was not written; ``null`` where it was.
+    """
+
+    source: str
+    file: str | None
+    chat: str | None
+    version: int
+    decisions: int
+    contents: int
+    unchanged: int
+    clear: tuple[Any, ...]
+    problems: tuple[str, ...]
+    failed: str | None

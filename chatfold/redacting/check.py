@@ -1,0 +1,239 @@
+"""Proof of what a redacted log is: the facts, states and decisions of the original, none of its content.
+
+Both logs are read and compared from the outside: nothing here knows how the second was made. Which name stands for
+which is read off the two logs, and must be one for one. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
+from chatfold.redacting.pairs import ContentPairs
+from chatfold.redacting.rules import Rules
+from chatstate.audit import audit
+from events.codec import decode_each
+from events.control import Control, encode_control
+from events.digest import verify_chain
+from events.envelope import StoredEvent
+from events.errors import DigestMismatch
+from events.records import Decision
+from events.replay import ReplayStep, replay
+from events.state import ChatState
+from events.upcasting import REGISTRY
+from generation.decide import decide_again
+from generation.decision import GenerationDecision
+
+_MOST: Final = 20
+"""Problems that are told of: the first ones say it all."""
+
+
+class Clear(Struct, frozen=True, kw_only=True):
+    """A text in the facts of a redacted log that is the original's.
+
+    Attributes:
+        kind: What it is (``facts.Kind``).
+        text: The text.
+        version: The first event that has it.
+    """
+
+    kind: Kind
+    text: str
+    version: int
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What the check of a redacted log came to.
+
+    Attributes:
+        problems: What is wrong; nothing where it is what it must be. The first ones only, where there are many.
+        decisions: Decisions that were taken again on both logs, and came out the same.
+        contents: Contents that were compared.
+        unchanged: Those of them that are what they were: blank ones, and JSON without a text or a number.
+        clear: Every distinct text that the facts still have, in the order of kinds and texts.
+    """
+
+    problems: tuple[str, ...]
+    decisions: int
+    contents: int
+    unchanged: int
+    clear: tuple[Clear, ...]
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """A log as it is compared: its events, and its large contents by digest (hex)."""
+
+    events: Sequence[StoredEvent]
+    blobs: Mapping[str, bytes]
+
+
+def check(original: Stored, redacted: Stored, rules: Rules) -> Checked:
+    """Compare a redacted log with its original.
+
+    Args:
+        original: The log as it was.
+        redacted: What was made of it.
+        rules: The rules: which fields stay, and what must not be there.
+
+    Raises:
+        EventsError: An event of the original cannot be read.
+    """
+    return _Check(original, redacted, rules).run()
+
+
+@final
+class _Check:
+    def __init__(self, original: Stored, redacted: Stored, rules: Rules) -> None:
+        self._original: Final = original
+        self._redacted: Final = redacted
+        self._names: Final = _Pairs()
+        self._contents: Final = ContentPairs(rules)
+        self._problems: Final[list[str]] = []
+        self._decisions = 0
+
+    def run(self) -> Checked:
+        """Compare everything."""
+        try:
+            verify_chain(self._redacted.events, self._redacted.blobs)
+        except DigestMismatch as error:
+            self._problems.append(f"its chain does not hold: {error}")
+        if len(self._original.events) != len(self._redacted.events):
+            self._problems.append("it has another number of events")
+        for old, new in zip(self._original.events, self._redacted.events, strict=False):
+            self._facts(old, new)
+            self._contents.never(new.facts.decode())
+        if not self._problems:
+            self._states()
+        self._problems.extend(self._names.problems)
+        self._problems.extend(self._contents.problems(self._names.kept))
+        return Checked(
+            problems=tuple(self._problems[:_MOST]),
+            decisions=self._decisions,
+            contents=self._contents.count,
+            unchanged=self._contents.unchanged,
+            clear=self._names.clear(),
+        )
+
+    def _facts(self, old: StoredEvent, new: StoredEvent) -> None:
+        """Compare envelopes and facts, and learn which name stands for which."""
+        version, was, now = old.envelope.version, old.envelope, new.envelope
+        self._names.at = version
+        for kind, one, other in (
+            ("commands", was.command, now.command),
+            (kind_of_actor(was.actor), was.actor.id or "", now.actor.id or ""),
+        ):
+            self._names.learn(kind, one, other)
+            self._contents.never(other)
+        if replace(was, actor=replace(was.actor, id=now.actor.id), command=now.command) != now:
+            self._problems.append(f"version {version}: its envelope is another")
+            return
+        cls = REGISTRY.find(was.type, was.schema, version)
+        facts = msgspec.json.decode(old.facts)
+        seen, shown = _Texts(), _Texts()
+        walk(cls, facts, seen)
+        walk(cls, msgspec.json.decode(new.facts), shown)
+        for (kind, one), (_, other) in zip(seen.found, shown.found, strict=False):
+            self._names.learn(kind, one, other)
+        expected = walk(cls, facts, self._names)
+        if new.facts != (old.facts if expected == facts else msgspec.json.encode(expected)):
+            self._problems.append(f"version {version}: its facts are other ones, and not by a name alone")
+
+    def _states(self) -> None:
+        """Fold both, and compare states, decisions and contents after each event."""
+        was = list(decode_each(self._original.events, blobs=self._original.blobs))
+        now = list(decode_each(self._redacted.events, blobs=self._redacted.blobs))
+        for one, other in zip(replay(was), replay(now), strict=True):
+            version = one.recorded.version
+            self._contents.compare(version, one.recorded.event, other.recorded.event)
+            if self._mapped(Control, _plain(one.after.control)) != _plain(other.after.control):
+                self._problems.append(f"version {version}: it folds to another state")
+            self._decide(one, other)
+        if [(each.version, len(each.problem)) for each in audit(was)] != [
+            (each.version, len(each.problem)) for each in audit(now)
+        ]:
+            self._problems.append("the audit says something else of it")
+
+    def _decide(self, one: ReplayStep, other: ReplayStep) -> None:
+        then = getattr(one.recorded.event, "decision", None)
+        if not isinstance(then, Decision):
+            return
+        now = getattr(other.recorded.event, "decision", then)
+        before, after = _again(then, one.before), _again(now, other.before)
+        self._decisions += 1
+        if before is not None:
+            record = self._mapped(Decision, msgspec.to_builtins(before.record))
+            before = replace(before, record=msgspec.convert(record, Decision))
+        if before != after:
+            self._problems.append(f"version {one.recorded.version}: something else would be decided")
+
+    def _mapped(self, cls: type[Struct], facts: Any) -> Any:
+        return walk(cls, facts, self._names)
+
+
+def _plain(control: Control) -> Any:
+    return msgspec.json.decode(encode_control(control))
+
+
+def _again(decision: Decision, before: ChatState) -> GenerationDecision | None:
+    """Return what is decided today; None where the log does not say under which policy."""
+    policy = before.need_transcript("decide").policies.get(before.control.policy)
+    return None if policy is None else decide_again(decision, before, policy)
+
+
+@final
+class _Texts:
+    """Collects the texts of facts, in their order."""
+
+    def __init__(self) -> None:
+        self.found: Final[list[tuple[Kind, str]]] = []
+
+    def text(self, kind: Kind, text: str) -> str:
+        self.found.append((kind, text))
+        return text
+
+    def content(self, reference: Any, _form: object) -> Any:
+        return reference
+
+
+@final
+class _Pairs:
+    """Which name stands for which, as two logs have it."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.problems: Final[list[str]] = []
+        self._new: Final[dict[tuple[Kind, str], str]] = {}
+        self._old: Final[dict[tuple[Kind, str], str]] = {}
+        self._first: Final[dict[tuple[Kind, str], int]] = {}
+
+    def learn(self, kind: Kind, old: str, new: str) -> None:
+        """Take a pair: each name has one that stands for it, which stands for no other."""
+        if self._new.setdefault((kind, old), new) != new:
+            self.problems.append(f"version {self.at}: a name ({kind}) has two that stand for it, one of them {new!r}")
+        if self._old.setdefault((kind, new), old) != old:
+            self.problems.append(f"version {self.at}: {new!r} ({kind}) stands for two names")
+        self._first.setdefault((kind, old), self.at)
+
+    def text(self, kind: Kind, text: str) -> str:
+        """Return what stands for a text."""
+        return self._new.get((kind, text), text)
+
+    def content(self, reference: Any, _form: object) -> Any:
+        """Leave a content as it is."""
+        return reference
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The names that stay."""
+        return frozenset(old for (_, old), new in self._new.items() if old == new)
+
+    def clear(self) -> tuple[Clear, ...]:
+        """Return the names that stay, chatfold's own last."""
+        stay = [(kind, old) for (kind, old), new in self._new.items() if old == new and old]
+        ordered = sorted(stay, key=lambda each: (each[0] == OWN, *each))
+        return tuple(Clear(kind=kind, text=text, version=self._first[kind, text]) for kind, text in ordered)

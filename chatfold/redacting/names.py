@@ -1,0 +1,110 @@
+"""What stands for the names in facts: the name itself, one that the rules give, or one that follows from a key.
+
+Names are as good as equal in the logs that one key was used for, so that a user or a forked chat is found again. They
+have other lengths than what they stand for. What everybody calls the same (``image/png``, ``rate_limit``) stays
+whatever the rules say: it tells nothing of anybody. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, final, get_args
+
+from chatfold.redacting.facts import OWN, Kind
+from chatfold.redacting.rules import Rules
+from chatfold.redacting.streams import Streams
+from generation.errors import ErrorKind
+from generation.hooks.contract import HOOK_EVENTS
+from generation.providers.native import WEB_SEARCH
+
+_BYTES: Final = 6
+"""Bytes of a made-up name: those of a million names are alike by a chance of one in five hundred."""
+
+_STEMS: Final[Mapping[Kind, str]] = {
+    "tools": "tool",
+    "agents": "agent",
+    "models": "model",
+    "users": "user",
+    "chats": "chat",
+    "commands": "command",
+    "calls": "call",
+    "responses": "response",
+    "sources": "source",
+    "labels": "label",
+    "paths": "path",
+    "files": "application/x-file",  # of the form that media types have
+    "errors": "error",
+    "hooks": "hook",
+    "contexts": "context",
+    "revisions": "revision",
+    "digests": "digest",
+    "facts": "fact",
+}
+"""What a made-up name begins with."""
+
+KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
+    "tools": frozenset({WEB_SEARCH}),
+    "errors": frozenset(get_args(ErrorKind)),
+    "hooks": frozenset(HOOK_EVENTS),
+    "files": frozenset(
+        {
+            "image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml", "application/pdf",
+            "application/json", "application/octet-stream", "application/xml", "application/zip", "text/plain",
+            "text/csv", "text/html", "text/markdown", "audio/mpeg", "audio/wav", "video/mp4", "linux", "darwin",
+            "win32", "windows", "macos",
+        }
+    ),
+}  # fmt: skip
+"""Texts that are everybody's."""
+
+_PATH: Final = re.compile(r"(\$(?:\.(?:text|arguments|metadata|output|rewritten|context))?)(.*)", re.DOTALL)
+"""A JSON path: up to the field of a part, which is ours, and what is below it."""
+
+
+@final
+class Names:
+    """The names of one log, each with what stands for it.
+
+    Args:
+        rules: What stays, and given names.
+        streams: Where made-up names come from.
+        declared: Names of tools that a policy of the log declares. Others were made up, by a model or a user, and do
+            not stay where tools do.
+    """
+
+    __slots__ = ("_declared", "_known", "_rules", "_streams")
+
+    def __init__(self, rules: Rules, streams: Streams, declared: frozenset[str]) -> None:
+        self._rules: Final = rules
+        self._streams: Final = streams
+        self._declared: Final = declared
+        self._known: Final[dict[tuple[Kind, str], str]] = {}
+
+    def of(self, kind: Kind, name: str) -> str:
+        """Return what stands for a name; the empty one stands for none, and stays."""
+        known = self._known.get((kind, name))
+        if known is None:
+            known = self._known[kind, name] = self._new(kind, name)
+        return known
+
+    def _new(self, kind: Kind, name: str) -> str:
+        if kind == OWN:
+            return name
+        given = self._rules.rename.get(kind, {}).get(name)
+        if given is not None:
+            return given
+        if not name or self._stays(kind, name):
+            return name
+        if kind == "paths" and (match := _PATH.fullmatch(name)) is not None:
+            field, below = match.groups()
+            return f"{field}.{self._made_up(kind, below)}" if below else field
+        return self._made_up(kind, name)
+
+    def _stays(self, kind: Kind, name: str) -> bool:
+        if name in KNOWN.get(kind, ()):
+            return True
+        return self._rules.keeps(kind) and (kind != "tools" or name in self._declared)
+
+    def _made_up(self, kind: Kind, name: str) -> str:
+        return f"{_STEMS[kind]}-{self._streams.take(kind, name, _BYTES).hex()}"

@@ -1,0 +1,95 @@
+"""Numbers of contents, replaced digit by digit: as many digits, sign, point and exponent where they were.
+
+A zero stays, since it says nothing. A number that reads back as it was written does so afterwards, and two different
+ones stay different.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import count
+from typing import Final, final
+
+import msgspec
+
+from chatfold.redacting.errors import RedactionError
+from chatfold.redacting.streams import Streams
+
+NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+"""A number of JSON, as an expression."""
+
+_PARTS: Final = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?((?:[eE].*)?)")
+_NONZERO: Final = bytes(0x31 + byte % 9 for byte in range(256))
+_DIGITS: Final = bytes(0x30 + byte % 10 for byte in range(256))
+_MOST: Final = 20_000
+"""Attempts after which no number is left: of 17 digits, one in twenty is written as its float is."""
+
+
+@final
+class Numbers:
+    """Replacements of the numbers of one log."""
+
+    __slots__ = ("_known", "_streams", "_used")
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams: Final = streams
+        self._known: Final[dict[str, str]] = {}
+        self._used: Final[set[str]] = set()
+
+    def replace(self, token: str) -> str:
+        """Return the number that stands for ``token`` (as JSON writes it) from now on.
+
+        Raises:
+            RedactionError: None of its form is left.
+        """
+        known = self._known.get(token)
+        if known is None:
+            known = self._known[token] = self._new(token)
+            self._used.add(known)
+        return known
+
+    def _new(self, token: str) -> str:
+        match = _PARTS.fullmatch(token)
+        if match is None or not re.search("[1-9]", token.partition("e")[0].partition("E")[0]):
+            return token
+        canonical, finite = _is_canonical(token), _is_finite(token)
+        for attempt in count():
+            if attempt == _MOST:
+                raise RedactionError(None, f"there are no more numbers of {len(token)} characters")
+            candidate = self._candidate(token, match, attempt)
+            if candidate in self._used or _is_finite(candidate) is not finite:
+                continue
+            if not canonical or _is_canonical(candidate):
+                return candidate
+        raise AssertionError("the loop has no end")  # pragma: no cover
+
+    def _candidate(self, token: str, match: re.Match[str], attempt: int) -> str:
+        sign, whole, fraction, exponent = match.groups()
+        drawn = self._streams.take("number", token, len(token), attempt)
+        made = sign
+        made += whole if whole == "0" else _first(drawn[: len(whole)])
+        if fraction is not None:
+            rest = drawn[len(whole) : len(whole) + len(fraction)]
+            made += "." + (_last(rest) if re.search("[1-9]", fraction) else fraction)
+        return made + exponent
+
+
+def _first(drawn: bytes) -> str:
+    return (drawn[:1].translate(_NONZERO) + drawn[1:].translate(_DIGITS)).decode()
+
+
+def _last(drawn: bytes) -> str:
+    return (drawn[:-1].translate(_DIGITS) + drawn[-1:].translate(_NONZERO)).decode()
+
+
+def _is_canonical(token: str) -> bool:
+    """Whether a number is written as it would be stored."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(token)) == token.encode()
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        return False
+
+
+def _is_finite(token: str) -> bool:
+    return math.isfinite(float(token))

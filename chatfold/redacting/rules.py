@@ -1,0 +1,77 @@
+"""Rules for redacting: which names of facts stay, which get a name that is given here, which JSON fields stay.
+
+Owns the form of the rules file (TOML) and what holds without one. Rules say what is left in clear; all content is
+replaced whatever they say.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from chatfold.redacting.errors import RulesError
+from chatfold.redacting.facts import OWN, Kind
+
+Fate: TypeAlias = Literal["keep", "map"]
+"""Whether names of a kind stay as they are."""
+
+KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind in get_args(Kind) if kind != OWN)
+"""The kinds that rules may speak of."""
+
+KEPT: Final[frozenset[Kind]] = frozenset({"tools", "agents", "models", "digests"})
+"""Kinds that stay where the rules do not say otherwise: what an application's code names, and digests."""
+
+
+class Rules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What becomes of the texts of a log.
+
+    Attributes:
+        names: Kind -> ``keep`` or ``map``. Of a kind that is not here the defaults hold (``KEPT``).
+        rename: Kind -> name -> the name that stands for it; before all else.
+        keep_keys: Names of JSON fields in contents that stay, such as those of a tool's arguments.
+        never: Texts that must not be in the result in any form of letters: it is refused where one is.
+    """
+
+    names: Mapping[str, Fate] = field(default_factory=dict)
+    rename: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    keep_keys: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+    def keeps(self, kind: Kind) -> bool:
+        """Whether names of a kind stay."""
+        fate = self.names.get(kind)
+        return kind in KEPT if fate is None else fate == "keep"
+
+
+def read_rules(text: str) -> Rules:
+    """Read a rules file.
+
+    Args:
+        text: The file, in TOML.
+
+    Raises:
+        RulesError: It is no TOML, has a field or a kind that there is not, or gives two names the same new one.
+    """
+    try:
+        rules = msgspec.convert(tomllib.loads(text), Rules)
+    except tomllib.TOMLDecodeError as error:
+        raise RulesError(f"not TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise RulesError(str(error)) from None
+    for table, kinds in (("names", rules.names), ("rename", rules.rename)):
+        for kind in kinds:
+            if kind not in KINDS:
+                raise RulesError(f"{table}.{kind}: there are {', '.join(KINDS)}")
+    for kind, names in rules.rename.items():
+        twice = [name for name, uses in Counter(names.values()).items() if uses > 1]
+        if twice or "" in names or "" in names.values():
+            why = f"{twice[0]!r} would stand for two names" if twice else "a name is empty"
+            raise RulesError(f"rename.{kind}: {why}")
+    if "" in rules.never:
+        raise RulesError("never: a text is empty, and so in every log")
+    return rules
