@@ -24,11 +24,11 @@ from chatfold.cli.progress import progress
 from chatfold.cli.shapes import RecordedLine
 from chatfold.cli.sources import all_named
 from chatfold.randomness import RANDOM
-from chatfold.redacting.errors import KeyTooShort, RulesError
+from chatfold.redacting.errors import KeyTooShort, RedactionRulesError
 from chatfold.redacting.facts import Kind
 from chatfold.redacting.picking import TRIGGERS, Picking
 from chatfold.redacting.record import Order, Recording, record_log
-from chatfold.redacting.rules import Rules, read_rules
+from chatfold.redacting.rules import RedactionRules, read_redaction_rules
 from chatfold.redacting.streams import KEY_BYTES, Streams
 from chatfold.replaying.logs import LogSource
 from chatfold.replaying.many import each
@@ -95,7 +95,7 @@ def _order(out: Out, asked: Asked) -> Order:
         covers=tuple(asked.covers),
         since=None if asked.since is None else since_when(asked.since, time.time()),
     )
-    rules = Rules() if asked.redact is None else _rules(asked.redact)
+    rules = RedactionRules() if asked.redact is None else _rules(asked.redact)
     key = _key(out, asked.key)
     try:
         asked.output.mkdir(parents=True, exist_ok=True)
@@ -125,10 +125,10 @@ def since_when(text: str, now: float) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
-def _rules(path: Path) -> Rules:
+def _rules(path: Path) -> RedactionRules:
     try:
-        return read_rules(path.read_text())
-    except RulesError as error:
+        return read_redaction_rules(path.read_text())
+    except RedactionRulesError as error:
         raise UsageProblem(f"{path}: {error}") from error
     except UnicodeDecodeError:
         raise UsageProblem(f"{path}: not UTF-8, as TOML is") from None

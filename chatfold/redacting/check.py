@@ -7,7 +7,7 @@ which is read off the two logs, and must be one for one. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import msgspec
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
 from chatfold.redacting.pairs import ContentPairs
-from chatfold.redacting.rules import Rules
+from chatfold.redacting.rules import RedactionRules
 from chatstate.audit import audit
 from events.codec import decode_each
 from events.control import Control, encode_control
@@ -33,7 +33,7 @@ _MOST: Final = 20
 """Problems that are told of: the first ones say it all."""
 
 
-class Clear(Struct, frozen=True, kw_only=True):
+class ClearText(Struct, frozen=True, kw_only=True):
     """A text in the facts of a redacted log that is the original's.
 
     Attributes:
@@ -47,7 +47,7 @@ class Clear(Struct, frozen=True, kw_only=True):
     version: int
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class RedactionCheck(Struct, frozen=True, kw_only=True):
     """What the check of a redacted log came to.
 
     Attributes:
@@ -62,17 +62,24 @@ class Checked(Struct, frozen=True, kw_only=True):
     decisions: int
     contents: int
     unchanged: int
-    clear: tuple[Clear, ...]
+    clear: tuple[ClearText, ...]
 
 
-class Stored(Struct, frozen=True, kw_only=True):
-    """A log as it is compared: its events, and its large contents by digest (hex)."""
+class Stored(Protocol):
+    """A log as it is compared: as it was read, or was redacted, or any other that has these."""
 
-    events: Sequence[StoredEvent]
-    blobs: Mapping[str, bytes]
+    @property
+    def events(self) -> Sequence[StoredEvent]:
+        """All events, as they were stored."""
+        ...
+
+    @property
+    def blobs(self) -> Mapping[str, bytes]:
+        """Large contents by digest (hex), as many as are at hand."""
+        ...
 
 
-def check(original: Stored, redacted: Stored, rules: Rules) -> Checked:
+def check_redacted(original: Stored, redacted: Stored, rules: RedactionRules) -> RedactionCheck:
     """Compare a redacted log with its original.
 
     Args:
@@ -88,7 +95,7 @@ def check(original: Stored, redacted: Stored, rules: Rules) -> Checked:
 
 @final
 class _Check:
-    def __init__(self, original: Stored, redacted: Stored, rules: Rules) -> None:
+    def __init__(self, original: Stored, redacted: Stored, rules: RedactionRules) -> None:
         self._original: Final = original
         self._redacted: Final = redacted
         self._names: Final = _Pairs()
@@ -96,7 +103,7 @@ class _Check:
         self._problems: Final[list[str]] = []
         self._decisions = 0
 
-    def run(self) -> Checked:
+    def run(self) -> RedactionCheck:
         """Compare everything."""
         try:
             verify_chain(self._redacted.events, self._redacted.blobs)
@@ -111,7 +118,7 @@ class _Check:
             self._states()
         self._problems.extend(self._names.problems)
         self._problems.extend(self._contents.problems(self._names.kept))
-        return Checked(
+        return RedactionCheck(
             problems=tuple(self._problems[:_MOST]),
             decisions=self._decisions,
             contents=self._contents.count,
@@ -232,8 +239,8 @@ class _Pairs:
         """The names that stay."""
         return frozenset(old for (_, old), new in self._new.items() if old == new)
 
-    def clear(self) -> tuple[Clear, ...]:
+    def clear(self) -> tuple[ClearText, ...]:
         """Return the names that stay, chatfold's own last."""
         stay = [(kind, old) for (kind, old), new in self._new.items() if old == new and old]
         ordered = sorted(stay, key=lambda each: (each[0] == OWN, *each))
-        return tuple(Clear(kind=kind, text=text, version=self._first[kind, text]) for kind, text in ordered)
+        return tuple(ClearText(kind=kind, text=text, version=self._first[kind, text]) for kind, text in ordered)

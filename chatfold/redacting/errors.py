@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class RulesError(ValueError):
+class RedactionRulesError(ValueError):
     """Rules for redacting are not what they must be; the text says which, and what may stand there."""
 
 

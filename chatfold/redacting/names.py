@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, final, get_args
 
 from chatfold.redacting.facts import OWN, Kind
-from chatfold.redacting.rules import Rules
+from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
 from generation.errors import ErrorKind
 from generation.hooks.contract import HOOK_EVENTS
@@ -75,7 +75,7 @@ class Names:
 
     __slots__ = ("_declared", "_known", "_rules", "_streams")
 
-    def __init__(self, rules: Rules, streams: Streams, declared: frozenset[str]) -> None:
+    def __init__(self, rules: RedactionRules, streams: Streams, declared: frozenset[str]) -> None:
         self._rules: Final = rules
         self._streams: Final = streams
         self._declared: Final = declared

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 import msgspec
 
 from chatfold.redacting.content import sign_of
-from chatfold.redacting.rules import Rules
+from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.words import is_json
 from events.content import Content, Json, size_of
 from events.paths import contents
@@ -38,7 +38,7 @@ class ContentPairs:
         unchanged: Those of them that are what they were.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RedactionRules) -> None:
         self.count = self.unchanged = 0
         self._rules: Final = rules
         self._forbidden: Final = [(text, text.casefold()) for text in rules.never]

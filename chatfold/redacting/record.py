@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from chatfold.files import write_whole
-from chatfold.redacting.check import Checked, Stored, check
+from chatfold.redacting.check import RedactionCheck, check_redacted
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.picking import Picking
 from chatfold.redacting.rewrite import Redacted, redact
-from chatfold.redacting.rules import Rules
+from chatfold.redacting.rules import RedactionRules
 from chatfold.replaying.logs import SUFFIX, Log, LogSource, SourceNotFound
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
@@ -41,7 +41,7 @@ class Order(Struct, frozen=True, kw_only=True):
         picking: Which logs.
     """
 
-    rules: Rules
+    rules: RedactionRules
     key: bytes
     folder: str
     picking: Picking = Picking()
@@ -69,7 +69,7 @@ class Recording(Struct, frozen=True, kw_only=True):
     file: str | None = None
     chat: str | None = None
     events: int = 0
-    checked: Checked | None = None
+    checked: RedactionCheck | None = None
     failed: str | None = None
 
 
@@ -101,9 +101,7 @@ def _record(source: LogSource, order: Order) -> Recording:
     if order.picking.asks and not order.picking.takes(list(log.bare())):
         return Recording(source=source.name, picked=False)
     redacted = redact(log.chat, log.events, log.blobs, order.rules, order.key)
-    checked = check(
-        Stored(events=log.events, blobs=log.blobs), Stored(events=redacted.events, blobs=redacted.blobs), order.rules
-    )
+    checked = check_redacted(log, redacted, order.rules)
     file, failed = None, f"its redacted form is not sound: {checked.problems[0]}" if checked.problems else None
     if failed is None:
         path = Path(order.folder) / file_name_of(redacted.chat)

@@ -17,7 +17,7 @@ from chatfold.redacting.content import Contents, Form
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.facts import Kind, kind_of_actor, walk
 from chatfold.redacting.names import Names
-from chatfold.redacting.rules import Rules
+from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
 from events.codec import decode_each
 from events.contentlist import Item, encode_items, item_salt, moved, parse_items
@@ -47,7 +47,9 @@ class Redacted(Struct, frozen=True, kw_only=True):
     mark: str
 
 
-def redact(chat: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes], rules: Rules, key: bytes) -> Redacted:
+def redact(
+    chat: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes], rules: RedactionRules, key: bytes
+) -> Redacted:
     """Return a log with its content replaced and its names mapped.
 
     Args:
@@ -67,7 +69,7 @@ def redact(chat: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes],
     return Redacted(chat=work.names.of("chats", chat), events=stored, blobs=work.made, mark=mark_of(rules, key))
 
 
-def mark_of(rules: Rules, key: bytes) -> str:
+def mark_of(rules: RedactionRules, key: bytes) -> str:
     """Return the mark of logs that were redacted under rules and key: the same for the same, and no hint at either."""
     return Streams(key).take("rules", msgspec.json.encode(rules, order="sorted"), _MARK_BYTES).hex()
 
@@ -77,7 +79,7 @@ class _Redaction:
     """The work on one log: replacements that were given, and the digest of the event before."""
 
     def __init__(
-        self, events: Sequence[StoredEvent], blobs: Mapping[str, bytes], rules: Rules, streams: Streams
+        self, events: Sequence[StoredEvent], blobs: Mapping[str, bytes], rules: RedactionRules, streams: Streams
     ) -> None:
         self.names: Final = Names(rules, streams, _declared(events))
         self._contents: Final = Contents(streams, frozenset(rules.keep_keys))

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct, field
 
-from chatfold.redacting.errors import RulesError
+from chatfold.redacting.errors import RedactionRulesError
 from chatfold.redacting.facts import OWN, Kind
 
 Fate: TypeAlias = Literal["keep", "map"]
@@ -27,7 +27,7 @@ KEPT: Final[frozenset[Kind]] = frozenset({"tools", "agents", "models", "digests"
 """Kinds that stay where the rules do not say otherwise: what an application's code names, and digests."""
 
 
-class Rules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedactionRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What becomes of the texts of a log.
 
     Attributes:
@@ -48,30 +48,31 @@ class Rules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return kind in KEPT if fate is None else fate == "keep"
 
 
-def read_rules(text: str) -> Rules:
+def read_redaction_rules(text: str) -> RedactionRules:
     """Read a rules file.
 
     Args:
         text: The file, in TOML.
 
     Raises:
-        RulesError: It is no TOML, has a field or a kind that there is not, or gives two names the same new one.
+        RedactionRulesError: It is no TOML, has a field or a kind that there is not, or gives two names the same
+            new one.
     """
     try:
-        rules = msgspec.convert(tomllib.loads(text), Rules)
+        rules = msgspec.convert(tomllib.loads(text), RedactionRules)
     except tomllib.TOMLDecodeError as error:
-        raise RulesError(f"not TOML: {error}") from None
+        raise RedactionRulesError(f"not TOML: {error}") from None
     except msgspec.ValidationError as error:
-        raise RulesError(str(error)) from None
+        raise RedactionRulesError(str(error)) from None
     for table, kinds in (("names", rules.names), ("rename", rules.rename)):
         for kind in kinds:
             if kind not in KINDS:
-                raise RulesError(f"{table}.{kind}: there are {', '.join(KINDS)}")
+                raise RedactionRulesError(f"{table}.{kind}: there are {', '.join(KINDS)}")
     for kind, names in rules.rename.items():
         twice = [name for name, uses in Counter(names.values()).items() if uses > 1]
         if twice or "" in names or "" in names.values():
             why = f"{twice[0]!r} would stand for two names" if twice else "a name is empty"
-            raise RulesError(f"rename.{kind}: {why}")
+            raise RedactionRulesError(f"rename.{kind}: {why}")
     if "" in rules.never:
-        raise RulesError("never: a text is empty, and so in every log")
+        raise RedactionRulesError("never: a text is empty, and so in every log")
     return rules

@@ -29,7 +29,7 @@ _SHORT: Final = 3
 """Bytes of a text for which words of letters may run out: more signs are taken then."""
 _FIRST: Final = 32
 """Attempts with letters alone."""
-_MOST: Final = 50_000
+_MOST: Final = 5_000
 """Attempts after which no text of a size is left; there are some thousand of two bytes."""
 _SCALAR: Final = 5
 """Bytes of the longest word that is JSON by itself (``false``)."""

@@ -1,0 +1,209 @@
+"""Logs that the engine wrote fold, decide and ask as before when they are redacted, and are the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+from chatfold.redacting.check import RedactionCheck, check_redacted
+from chatfold.redacting.rewrite import Redacted, mark_of, redact
+from chatfold.redacting.rules import KINDS, RedactionRules
+from chatfold.testing.decisions import decision_problems
+from chatfold.testing.prompts import prompt_problems
+from chatfold.transfer import LoadedLog
+from chatfold.verification import verify_log
+from events.codec import decode_each
+from events.content import Content
+from events.contentlist import erase_items
+from events.envelope import StoredEvent
+from events.ids import ChatId
+from events.logfile import header_of, read_log, write_log
+from events.messages import Message
+from events.parts import TextPart
+from events.reducer import fold
+from events.vocabulary import ChatCreated, LabelsChanged, MessageSent, TitleChanged
+from tests.chatfold.redacting.logs import conversed, simulated
+from tests.events.logs import Log, log_of
+from tests.golden.add import FOLDER
+
+KEY: Final = b"a key that nobody would guess"
+MAPPED: Final = RedactionRules(names=dict.fromkeys(KINDS, "map"))
+KEPT: Final = RedactionRules(names=dict.fromkeys(KINDS, "keep"))
+SAMPLE: Final = log_of(
+    [
+        ChatCreated(chat="chat-1", owner="ada", agent="support", release="0.1.0", title=Content("Where is my order?")),
+        MessageSent(added=(Message(role="user", parts=(TextPart(text=Content("Where is order A-17?")),)),)),
+        LabelsChanged(labels={"customer": "ada", "kind": "order"}),
+        TitleChanged(title=Content("Where is my order?")),
+    ]
+)
+
+
+def redacted(log: LoadedLog | Log, rules: RedactionRules = RedactionRules(), key: bytes = KEY) -> Redacted:  # noqa: B008 -- frozen
+    return redact("chat-1", log.events, log.blobs, rules, key)
+
+
+def checked(log: LoadedLog | Log, made: Redacted, rules: RedactionRules = RedactionRules()) -> RedactionCheck:  # noqa: B008 -- frozen
+    return check_redacted(log, made, rules)
+
+
+@pytest.mark.parametrize("make", [lambda: simulated(0, 6), lambda: conversed(0, 10)], ids=["worlds", "conversations"])
+def test_no_decision_drifts_and_no_state_changes(make: Callable[[], list[LoadedLog]]) -> None:
+    decisions = 0
+    for log, rules in product(make(), (RedactionRules(), MAPPED, KEPT)):
+        made = redacted(log, rules)
+        found = checked(log, made, rules)
+        assert found.problems == ()
+        decisions += found.decisions
+        events = list(decode_each(made.events, blobs=made.blobs))
+        assert list(decision_problems(events)) == []
+        assert prompt_problems(events) == []
+        assert verify_log("x", made.events, made.blobs).findings == ()
+        assert redacted(log, rules) == made
+    assert decisions > 200
+
+
+def test_a_log_file_of_an_older_release_stays_sound() -> None:
+    """Its decisions were written by hand, and are what they were afterwards."""
+    for path in sorted(FOLDER.glob("v*/logs/*.jsonl")):
+        log = read_log(path.read_bytes().splitlines(), path.name)
+        made = redact(log.header.chat, log.events, log.blobs, RedactionRules(), KEY)
+        assert check_redacted(log, made, RedactionRules()).problems == (), path.name
+
+
+def test_facts_without_a_name_are_byte_for_byte_the_same() -> None:
+    made = redacted(SAMPLE)
+    assert [new.facts == old.facts for old, new in zip(SAMPLE.events, made.events, strict=True)] == [
+        False,  # chat and owner
+        True,
+        False,  # labels
+        True,
+    ]
+    assert made.events[0].facts == SAMPLE.events[0].facts.replace(b'"chat-1"', f'"{made.chat}"'.encode()).replace(
+        b'"ada"', f'"{_owner(made)}"'.encode()
+    )
+
+
+def _owner(made: Redacted) -> str:
+    return fold(decode_each(made.events, content=False)).control.owner
+
+
+def test_the_same_name_and_the_same_text_are_replaced_by_the_same() -> None:
+    made = redacted(SAMPLE)
+    state = fold(decode_each(made.events))
+    first = next(decode_each(made.events[:1])).event
+    assert isinstance(first, ChatCreated)
+    assert first.title == state.need_transcript("look").title
+    assert state.control.owner != state.control.labels[next(iter(state.control.labels))]  # a user is no label
+    other = redacted(log_of([ChatCreated(chat="chat-2", owner="ada", agent="support", release="0.1.0")]))
+    assert _owner(other) == _owner(made)
+
+
+def test_another_key_gives_another_log() -> None:
+    one, other = redacted(SAMPLE), redacted(SAMPLE, key=KEY + b"!")
+    assert one.chat != other.chat
+    assert one.mark != other.mark
+    assert {each.digest for each in one.events}.isdisjoint(each.digest for each in other.events)
+    assert mark_of(RedactionRules(), KEY) != mark_of(MAPPED, KEY)
+
+
+def test_the_header_of_a_redacted_log_says_so_and_no_other_does() -> None:
+    made = redacted(SAMPLE)
+    marked = header_of(ChatId(made.chat), made.events, release="0.1.0", redacted=made.mark)
+    plain = header_of(ChatId("chat-1"), SAMPLE.events, release="0.1.0")
+    again = read_log(b"".join(write_log(marked, made.events)).splitlines(), "a.jsonl")
+    assert again.header.redacted == made.mark
+    assert again.header.is_redacted
+    assert not plain.is_redacted
+    assert b"redacted" not in next(write_log(plain, SAMPLE.events))
+
+
+def test_what_is_erased_or_not_at_hand_is_so_afterwards() -> None:
+    log = Log(limits=replace(SAMPLE.limits, blob_bytes=12))
+    for event in decode_each(SAMPLE.events):
+        log.add(event.event)
+    erased = [
+        replace(each, content=erase_items(each.content)) if each.envelope.type == "message_sent" else each
+        for each in log.events
+    ]
+    made = redact("chat-1", erased, {}, RedactionRules(), KEY)
+    assert made.blobs == {}
+    found = check_redacted(Log(events=erased), made, RedactionRules())
+    assert (found.problems, found.contents) == ((), 3)
+    assert not {each.digest for each in log.events} & {each.digest for each in made.events}
+    whole = redacted(log)
+    assert len(whole.blobs) == len(log.blobs) > 0
+    assert checked(log, whole).problems == ()
+
+
+def _with(place: int, **changes: Any) -> Callable[[list[StoredEvent]], None]:
+    def change(events: list[StoredEvent]) -> None:
+        events[place] = replace(events[place], **changes)
+
+    return change
+
+
+def _original(place: int) -> Callable[[list[StoredEvent]], None]:
+    return lambda events: events.__setitem__(place, SAMPLE.events[place])
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_original(1), "its chain does not hold"),
+        (_with(3, facts=b'{"title":[0,17]}'), "version 4: its facts are other ones"),
+        (_with(2, facts=b'{"labels":{"a":"b"}}'), "version 3: its facts are other ones"),
+        (lambda events: events.pop(), "it has another number of events"),
+        (_with(3, envelope=replace(SAMPLE.events[3].envelope, recorded_at=5)), "version 4: its envelope is another"),
+        (_with(3, envelope=replace(SAMPLE.events[3].envelope, command="other")), "a name (commands) has two"),
+    ],
+)
+def test_the_check_finds_what_is_wrong(damage: Callable[[list[StoredEvent]], None], says: str) -> None:
+    made = redacted(SAMPLE)
+    events = list(made.events)
+    damage(events)
+    found = checked(SAMPLE, replace(made, events=tuple(events)))
+    assert any(says in problem for problem in found.problems), found.problems
+
+
+def test_the_check_finds_contents_that_are_not_what_they_must_be() -> None:
+    """A log that was made by other means: sound by its chain, and not redacted as it should be."""
+    texts = ("Where is my order?", "Where is order A-17?")
+    for title, said, again, problem in (
+        (*texts, texts[0], "2 texts of the original are still in it"),
+        ("x" * 18, "y" * 20, "z" * 18, "is equal to others where it was not, or was and is no more"),
+        ("x" * 18, " " * 20, "x" * 18, "has another form"),
+        ("x" * 18, "y" * 21, "x" * 18, "has another size"),
+    ):
+        made = log_of(
+            [
+                ChatCreated(chat="c", owner="o", agent="support", release="0.1.0", title=Content(title)),
+                MessageSent(added=(Message(role="user", parts=(TextPart(text=Content(said, 20)),)),)),
+                LabelsChanged(labels={"a": "b", "c": "d"}),
+                TitleChanged(title=Content(again)),
+            ]
+        )
+        found = check_redacted(SAMPLE, made, RedactionRules())
+        assert any(problem in each for each in found.problems), found.problems
+
+
+def test_what_is_left_in_clear_is_listed_with_where_it_stands() -> None:
+    log = conversed(3, 1)[0]
+    clear = checked(log, redacted(log)).clear
+    assert {"agents", "digests", "models", "own"} <= {each.kind for each in clear}
+    raw = [event.facts.decode() + event.envelope.command + str(event.envelope.actor) for event in log.events]
+    assert all(each.text in raw[each.version - 1] for each in clear)
+    mapped = checked(log, redacted(log, MAPPED), MAPPED).clear
+    assert {each.kind for each in mapped} <= {"own", "tools", "files", "errors", "hooks", "paths"}
+
+
+def test_a_text_that_must_not_be_there_is_found_without_being_told() -> None:
+    rules = RedactionRules(never=("SUPPORT",))
+    (problem,) = checked(SAMPLE, redacted(SAMPLE, rules), rules).problems
+    assert problem == "text 1 of the rules' never is in it"
+    mapped = replace(rules, names={"agents": "map"})
+    assert checked(SAMPLE, redacted(SAMPLE, mapped), mapped).problems == ()
