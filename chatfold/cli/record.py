@@ -144,7 +144,7 @@ def _key(out: Out, path: Path | None) -> bytes:
         key = path.read_bytes().rstrip(b"\r\n")
         Streams(key)
     except KeyTooShort as error:
-        make = shlex.join(["openssl", "rand", "-hex", str(2 * KEY_BYTES), "-out", str(path)])
+        make = shlex.join(["openssl", "rand", "-hex", "-out", str(path), str(2 * KEY_BYTES)])
         raise UsageProblem(f"{path}: {error}; `{make}` makes one") from error
     except OSError as error:
         raise UsageProblem(f"{path}: {error.strerror}") from error
