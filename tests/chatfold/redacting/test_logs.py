@@ -17,7 +17,7 @@ from chatfold.testing.prompts import prompt_problems
 from chatfold.transfer import LoadedLog
 from chatfold.verification import verify_log
 from events.codec import decode_each
-from events.content import Content
+from events.content import Content, Json
 from events.contentlist import erase_items
 from events.envelope import StoredEvent
 from events.ids import ChatId
@@ -138,6 +138,38 @@ def test_what_is_erased_or_not_at_hand_is_so_afterwards() -> None:
     whole = redacted(log)
     assert len(whole.blobs) == len(log.blobs) > 0
     assert checked(log, whole).problems == ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" * 100 + "]" * 100,
+        "[" * 900 + '"a secret in the middle"' + "]" * 900,
+        "[" * 20_000,
+        '{"recursive": true, "path": ""}',
+        [True, False, None, 0, "", []],
+        4_111_111_111_111_111,
+        "4111111111111111",
+        '"a secret in quotes"',
+        "\u00e9\u00e8 \u4e2d\u6587 \U0001f600",
+        "x" * 1_000_000,
+    ],
+    ids=["deep", "deeper", "no json", "nothing", "kept", "number", "digits", "quoted", "letters", "long"],
+)
+def test_odd_contents_are_redacted_and_checked(value: Json) -> None:
+    log = log_of([TitleChanged(title=Content(value))])
+    rules = RedactionRules(keep_keys=("recursive",))
+    made = redacted(log, rules)
+    assert checked(log, made, rules).problems == ()
+    raw = made.events[0].content + b"".join(made.blobs.values())
+    assert not [said for said in (b"secret", b"4111111111111111", "\u4e2d".encode(), b"xxxxxx") if said in raw]
+
+
+def test_a_long_number_that_is_left_is_found() -> None:
+    log = log_of([TitleChanged(title=Content({"card": 4_111_111_111_111_111}))])
+    made = log_of([TitleChanged(title=Content({"cord": 4_111_111_111_111_111}))])
+    (problem,) = check_redacted(log, made, RedactionRules()).problems
+    assert problem == "1 texts of the original are still in it, the longest of 16 characters"
 
 
 def _with(place: int, **changes: Any) -> Callable[[list[StoredEvent]], None]:
