@@ -7,6 +7,8 @@ from itertools import product
 from typing import Any, Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chatfold.redacting.check import RedactionCheck, check_redacted
@@ -25,9 +27,10 @@ from events.logfile import header_of, read_log, write_log
 from events.messages import Message
 from events.parts import TextPart
 from events.reducer import fold
-from events.vocabulary import ChatCreated, LabelsChanged, MessageSent, TitleChanged
+from events.vocabulary import ChatCreated, Event, LabelsChanged, MessageSent, TitleChanged
 from tests.chatfold.redacting.logs import conversed, simulated
 from tests.events.logs import Log, log_of
+from tests.events.strategies import EVENTS
 from tests.golden.add import FOLDER
 
 KEY: Final = b"a key that nobody would guess"
@@ -239,3 +242,11 @@ def test_a_text_that_must_not_be_there_is_found_without_being_told() -> None:
     assert problem == "text 1 of the rules' never is in it"
     mapped = replace(rules, names={"agents": "map"})
     assert checked(SAMPLE, redacted(SAMPLE, mapped), mapped).problems == ()
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=3), st.sampled_from([RedactionRules(), MAPPED, KEPT]))
+@settings(max_examples=200)
+def test_any_events_with_any_values_are_redacted_soundly(events: list[Event], rules: RedactionRules) -> None:
+    """Also those that no chat would have: what can be stored can be redacted."""
+    log = log_of(events)
+    assert checked(log, redacted(log, rules), rules).problems == ()
