@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
     from chatfold.replaying.words import Explanation, PassedBy, explain
     from chatfold.rerunning.comparison import Difference
-    from chatfold.rerunning.director import Difference
     from chatfold.rerunning.limits import Unsupported
     from chatfold.rerunning.run import RerunReport, rerun
     from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
@@ -55,7 +54,6 @@ _HOMES: Final = {
     "WhatIfFailed": "chatfold.replaying.decisions",
     "WhatIfNames": "chatfold.replaying.whatif",
     "WhatIfProblem": "chatfold.replaying.whatif",
-    "Difference": "chatfold.rerunning.director",
     "RerunReport": "chatfold.rerunning.run",
     "SectionChange": "chatfold.rerunning.sections",
     "Sections": "chatfold.rerunning.sections",

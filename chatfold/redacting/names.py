@@ -14,6 +14,7 @@ from typing import Final, final, get_args
 from chatfold.redacting.facts import OWN, Kind
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
+from events.messages import BoundaryKind
 from generation.errors import ErrorKind
 from generation.hooks.contract import HOOK_EVENTS
 from generation.providers.native import WEB_SEARCH
@@ -44,7 +45,8 @@ _STEMS: Final[Mapping[Kind, str]] = {
 """What a made-up name begins with."""
 
 KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
-    "tools": frozenset({WEB_SEARCH}),
+    "tools": frozenset({WEB_SEARCH, *get_args(BoundaryKind)}),
+    "calls": frozenset(get_args(BoundaryKind)),
     "errors": frozenset(get_args(ErrorKind)),
     "hooks": frozenset(HOOK_EVENTS),
     "files": frozenset(
@@ -56,7 +58,7 @@ KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
         }
     ),
 }  # fmt: skip
-"""Texts that are everybody's."""
+"""Texts that are everybody's, or chatfold's own: the marks of boundaries are calls."""
 
 _PATH: Final = re.compile(r"(\$(?:\.(?:text|arguments|metadata|output|rewritten|context))?)(.*)", re.DOTALL)
 """A JSON path: up to the field of a part, which is ours, and what is below it."""

@@ -1,7 +1,7 @@
 """Numbers of contents, replaced digit by digit: as many digits, sign, point and exponent where they were.
 
-A zero stays, since it says nothing. A number that reads back as it was written does so afterwards, and two different
-ones stay different.
+A zero stays, since it says nothing; of a float those at its ends do. A number that reads back as it was written does so
+afterwards, and two different ones stay different.
 """
 
 from __future__ import annotations
@@ -67,20 +67,26 @@ class Numbers:
     def _candidate(self, token: str, match: re.Match[str], attempt: int) -> str:
         sign, whole, fraction, exponent = match.groups()
         drawn = self._streams.take("number", token, len(token), attempt)
-        made = sign
-        made += whole if whole == "0" else _first(drawn[: len(whole)])
-        if fraction is not None:
-            rest = drawn[len(whole) : len(whole) + len(fraction)]
-            made += "." + (_last(rest) if re.search("[1-9]", fraction) else fraction)
-        return made + exponent
+        if fraction is None and not exponent:
+            return sign + _nonzero(drawn[:1]) + _any(drawn[1 : len(whole)])
+        # Of a float the zeros at both ends say how large it is, and others there would be written otherwise.
+        digits = whole + (fraction or "")
+        core = digits.strip("0")
+        before = len(digits) - len(digits.lstrip("0"))
+        made = _nonzero(drawn[:1])
+        if len(core) > 1:
+            made += _any(drawn[1 : len(core) - 1]) + _nonzero(drawn[len(core) - 1 : len(core)])
+        digits = digits[:before] + made + digits[before + len(core) :]
+        point = "" if fraction is None else f".{digits[len(whole) :]}"
+        return f"{sign}{digits[: len(whole)]}{point}{exponent}"
 
 
-def _first(drawn: bytes) -> str:
-    return (drawn[:1].translate(_NONZERO) + drawn[1:].translate(_DIGITS)).decode()
+def _nonzero(drawn: bytes) -> str:
+    return drawn.translate(_NONZERO).decode()
 
 
-def _last(drawn: bytes) -> str:
-    return (drawn[:-1].translate(_DIGITS) + drawn[-1:].translate(_NONZERO)).decode()
+def _any(drawn: bytes) -> str:
+    return drawn.translate(_DIGITS).decode()
 
 
 def _is_canonical(token: str) -> bool:

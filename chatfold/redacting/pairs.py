@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
-from typing import Any, Final, final
+from hashlib import sha256
+from typing import Final, final
 
 import msgspec
 
@@ -22,6 +24,8 @@ from events.vocabulary import Event
 LONG: Final = 10
 """Characters from which on a text is looked for: shorter ones may come out again for another by chance."""
 
+_LEAF: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*')
+"""A text or a number, wherever it stands in JSON."""
 _LONGEST_SIGN: Final = 16
 """Characters of base64 that the longest sign of a file takes."""
 
@@ -87,27 +91,32 @@ class ContentPairs:
             yield "has another size"
         if _form(was) != _form(now):
             yield "has another form"
-        one, other = msgspec.json.encode(was), msgspec.json.encode(now)
+        one, other = (sha256(msgspec.json.encode(value)).digest() for value in (was, now))
         self.unchanged += one == other
         if self._new.setdefault(one, other) != other or self._old.setdefault(other, one) != one:
             yield "is equal to others where it was not, or was and is no more"
 
 
-def _form(value: Json) -> Any:
-    """Return what must stay of a value: all but its texts and numbers, and whether a text is blank, or JSON."""
-    match value:
-        case str():
-            if not value.strip():
-                return value
-            return ("json", _form(msgspec.json.decode(value))) if is_json(value) else "text"
-        case dict():
-            return [_form(each) for each in value.values()]
-        case list():
-            return tuple(map(_form, value))
-        case bool() | None:
-            return value
-        case _:
-            return type(value), bool(value), value < 0
+def _form(value: Json) -> str:
+    """Return what must stay of a value: of a text whether it is blank, or JSON; of JSON all but texts and numbers."""
+    if not isinstance(value, str):
+        return _skeleton(msgspec.json.encode(value).decode())
+    if not value.strip():
+        return value
+    return f"json {_skeleton(value)}" if is_json(value) else "text"
+
+
+def _skeleton(text: str) -> str:
+    return _LEAF.sub(_marked, text)
+
+
+def _marked(leaf: re.Match[str]) -> str:
+    """Return what stands for a text or a number in JSON: a blank text is itself, of a number sign and kind stay."""
+    token = leaf[0]
+    if token.startswith('"'):
+        return token if not msgspec.json.decode(token).strip() else '"text"'
+    kind = "float" if set(token) & set(".eE") else "int"
+    return f"{kind} {token}" if not set(token) & set("123456789") else f"{kind}{token[:1] == '-'}"
 
 
 def _is_sign(text: str) -> bool:
@@ -119,19 +128,18 @@ def _is_sign(text: str) -> bool:
     return bool(data) and sign_of(data) == data
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a value, names of fields and those in texts that are JSON included."""
-    match value:
-        case str():
-            yield value
-            if value[:1] in ("{", "[", '"') and is_json(value):
-                yield from _texts(msgspec.json.decode(value))
-        case dict():
-            for name, each in value.items():
-                yield name
-                yield from _texts(each)
-        case list():
-            for each in value:
-                yield from _texts(each)
-        case _:
-            pass
+def _texts(value: Json) -> Iterator[str]:
+    """Yield all texts and numbers in a value, names of fields included; of a text that is JSON, those within it."""
+    ahead = [value]
+    while ahead:
+        each = ahead.pop()
+        if isinstance(each, dict):
+            ahead += [*each, *each.values()]
+        elif isinstance(each, list):
+            ahead += each
+        elif isinstance(each, str) and is_json(each):
+            ahead.append(msgspec.json.decode(each))
+        elif isinstance(each, str):
+            yield each
+        elif not isinstance(each, bool) and each is not None:
+            yield str(each)

@@ -54,12 +54,14 @@ class Log(Struct, frozen=True, kw_only=True):
         chat: The chat's id.
         events: All events, as they were stored.
         blobs: Large contents by digest (hex); a file holds those that were packed.
+        redacted: Whether its contents are not what was said (``chatfold record``): as long, and of the same form.
     """
 
     name: str
     chat: str
     events: tuple[StoredEvent, ...]
     blobs: Mapping[str, bytes]
+    redacted: bool = False
 
     def recorded(self) -> list[Recorded]:
         """Return the decoded events.
@@ -121,7 +123,8 @@ class LogSource(Struct, frozen=True):
         if self.place == "chat":
             return asyncio.run(self._stored())
         file = read_file(self.where)
-        return Log(name=self.name, chat=file.header.chat, events=file.events, blobs=file.blobs)
+        header = file.header
+        return Log(name=self.name, chat=header.chat, events=file.events, blobs=file.blobs, redacted=header.is_redacted)
 
     async def _stored(self) -> Log:
         # A store brings its database's driver; who reads files should not wait for it.

@@ -8,6 +8,7 @@ import pytest
 
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.record import since_when
+from chatfold.replaying.logs import LogSource
 from tests.chatfold.cli.kit import Cli
 
 KEY = "a key that nobody would guess"
@@ -37,6 +38,7 @@ def test_a_chat_is_recorded_without_what_was_said(chats: Cli) -> None:
     raw = file.read_text()
     assert not [said for said in ("A talk", "First", "One.", "Second", "Two.", '"talk"') if said in raw]
     assert "redacted" in json.loads(raw.splitlines()[0])
+    assert LogSource("file", str(file)).read().redacted
     assert chats.ok("verify", str(file)).out.startswith(f"{file}: ok, 11 events")
     then, now = (chats.ok("replay", source, "--json").lines for source in ("talk", str(file)))
     assert [(each["event"], each["rule"]) for each in then] == [(each["event"], each["rule"]) for each in now]

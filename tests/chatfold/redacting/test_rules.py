@@ -67,6 +67,9 @@ def test_a_file_that_cannot_be_meant_so_is_refused(text: str, says: str) -> None
         ("tools", "look_up", True),
         ("tools", "web_search", True),  # of a provider, which no policy declares
         ("tools", "a tool that a model made up", False),
+        ("tools", "chat_cleared", True),  # the mark of a boundary
+        ("calls", "chat_summarized", True),
+        ("calls", "toolu_01", False),
         ("agents", "support", True),
         ("users", "", True),  # nobody
         ("users", "ada", False),
