@@ -7,12 +7,12 @@ from typing import Final
 
 from chatfold import ApprovalAnswer, Budget, BudgetAnswer, Content, Limits, ModelConfig, result
 from chatfold.testing import Cut, Fail, Think, Turn, UseTool, Wait, turn
+from events.messages import Usage
 from generation.naming import Titles
 from tests.corpus.kit import (
     BUSY,
     CONTEXT,
     DENIED,
-    MODEL,
     USAGE,
     Scenario,
     Scene,
@@ -211,7 +211,7 @@ async def queue(scene: Scene) -> str:
 async def edits(scene: Scene) -> str:
     """The user's message is edited while it is answered, and again after the answer."""
     engine = await scene.engine([held(scene, "Wrong "), "Right.", "Better."])
-    chat = (await engine.create_chat("assistant", "Helo.")).chat
+    chat = (await engine.create_chat("assistant", "Helo.", owner="ann")).chat
     await scene.holds()
     await engine.edit_message(chat, "1.0", "Hello.")
     state = await engine.settled(chat)
@@ -237,8 +237,8 @@ async def compact_asked(scene: Scene) -> str:
 
 async def compact_full(scene: Scene) -> str:
     """The context is full, so history is compacted in the middle of a turn."""
-    full = MODEL.context_limit or 0
-    large = turn(UseTool("add", {"a": 1, "b": 2}), usage=USAGE.__class__(input=full, output=9))
+    full = Usage(input=2800, output=9)  # 70 of a hundred of what there is: just as much as is too much
+    large = turn(UseTool("add", {"a": 1, "b": 2}), usage=full)
     engine = await scene.engine([large, turn("They added.", usage=USAGE), turn("Three.", usage=USAGE)])
     chat = (await engine.create_chat("assistant", "Add.")).chat
     await engine.settled(chat)
@@ -247,7 +247,7 @@ async def compact_full(scene: Scene) -> str:
 
 async def compact_in_vain(scene: Scene) -> str:
     """The context is still full after a compaction, which ends the turn."""
-    full = USAGE.__class__(input=MODEL.context_limit or 0, output=9)
+    full = Usage(input=4000, output=9)
     large = turn(UseTool("add", {"a": 1, "b": 2}), usage=full)
     engine = await scene.engine([large, turn("They added.", usage=USAGE), large])
     chat = (await engine.create_chat("assistant", "Add.")).chat

@@ -1,0 +1,1 @@
+"""Small wrong changes of the product, each of which the corpus gate must catch, and name rightly."""
