@@ -1,7 +1,7 @@
 """Fold expectations: what a log folded to, version by version, when it was added to a corpus. Pure.
 
 Decisions are compared with those that the log has; a state is in no log. So it is written beside it, in
-``NAME.fold.jsonl``: the first line names the fields that states had then, each other one what a version changed, as a
+``NAME.fold``: the first line names the fields that states had then, each other one what a version changed, as a
 JSON merge patch (RFC 7396) of control's facts. A later release may have more fields; these are not compared.
 """
 

@@ -32,9 +32,9 @@ Check: TypeAlias = Literal["read", "fold", "audit", "decide", "prompts", "rerun"
 CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 """All checks, in their order: ``read`` is always made, since the others need it."""
 
-FOLD: Final = ".fold.jsonl"
+FOLD: Final = ".fold"
 NOTE: Final = ".md"
-"""What stands beside a log NAME.jsonl: NAME.fold.jsonl, and NAME.md, which says what wrote it."""
+"""What stands beside a log NAME.jsonl: NAME.fold, and NAME.md, which says what wrote it."""
 
 
 class CorpusFinding(Struct, frozen=True, kw_only=True):
@@ -111,10 +111,7 @@ def logs_of(folder: Path) -> list[LogSource]:
     if not folder.is_dir():
         raise SourceNotFound(str(folder), f"there is no folder {folder}")
     # By an absolute path: that of a folder in this one may look like a chat's id.
-    found = [source for source in find_logs([str(folder.absolute())], _no_store) if not source.where.endswith(FOLD)]
-    if not found:
-        raise SourceNotFound(str(folder), f"there are no logs (*.jsonl) in {folder}")
-    return found
+    return find_logs([str(folder.absolute())], _no_store)
 
 
 def _no_store() -> str:

@@ -97,6 +97,17 @@ async def client_silent(scene: Scene) -> str:
     return chat
 
 
+async def client_both(scene: Scene) -> str:
+    """Two calls of the client's with different deadlines: the earlier one counts, and one of them ends the turn."""
+    calls = turn(UseTool("ask", {"q": "Which?"}), UseTool("sign", {}))
+    engine = await scene.engine([calls, "Well."])
+    chat = (await engine.create_chat("assistant", "Choose and sign.")).chat
+    await engine.settled(chat)
+    await asyncio.sleep(120)
+    await engine.settled(chat)
+    return chat
+
+
 async def client_gone(scene: Scene) -> str:
     """The client never answers, which ends the turn; what had come meanwhile goes on."""
     engine = await scene.engine([turn(UseTool("sign", {})), "Well.", turn(UseTool("sign", {}))])
@@ -400,7 +411,8 @@ async def titled(scene: Scene) -> str:
 FEATURES: Final[dict[str, Scenario]] = {
     scenario.__name__: scenario
     for scenario in (
-        answer, tools, exclusive, stop_after, max_steps, client_tool, client_silent, client_gone, approval, retries,
+        answer, tools, exclusive, stop_after, max_steps, client_tool, client_silent, client_both, client_gone,
+        approval, retries,
         given_up, refused, interrupt_answer, interrupt_tools, interrupting_message, queue, edits, compact_asked,
         compact_full, compact_in_vain, compact_elsewhere, clear, fork, budget_raised, hooks, hooks_fail, context,
         models, unusable, erased, handed_over, titled,

@@ -1,0 +1,169 @@
+"""The corpus gate: the golden corpus passes it, and whatever is wrong with a log is found and named."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import pytest
+from msgspec import json as msgjson
+
+from chatfold.corpus.adding import LogThere, add_log
+from chatfold.corpus.coverage import KINDS, NOTHING, Kind, coverage_of, possible
+from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations
+from chatfold.corpus.gate import FOLD, check_corpus, check_log, logs_of
+from chatfold.corpus.picture import coverage_svg
+from chatfold.replaying.logs import SourceNotFound
+from events.replay import replay
+from tests.corpus.make import FOLDER, made
+
+LEAST: Final[dict[Kind, int]] = {
+    "transition": 264,
+    "rule": 14,
+    "event": 45,
+    "reason": 7,
+    "cause": 5,
+    "boundary": 2,
+    "field": 212,
+}
+"""What the golden corpus has of each kind: it may only have more."""
+
+
+def test_the_golden_corpus_passes_the_gate() -> None:
+    checked = list(check_corpus(FOLDER, jobs=1))
+    assert [str(each.finding) for each in checked if each.finding is not None] == []
+    assert [each.log for each in checked if each.unsupported is not None] == []
+    assert len(checked) >= 40
+    total = NOTHING
+    for each in checked:
+        total += each.coverage
+    covered = {kind: len(possible()[kind]) - len(total.missing(kind)) for kind in KINDS}
+    assert all(covered[kind] >= least for kind, least in LEAST.items()), covered
+
+
+def test_each_log_has_its_expectations_and_its_note() -> None:
+    files = {file.name for file in FOLDER.iterdir()}
+    names = {name for name, _, _ in made()}
+    assert files == {f"{name}{suffix}" for name in names for suffix in (".jsonl", FOLD, ".md")}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A corpus of one log."""
+    for suffix in (".jsonl", FOLD):
+        shutil.copy(FOLDER / f"max_steps{suffix}", tmp_path)
+    return tmp_path
+
+
+def write(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+DAMAGE: Final[dict[str, tuple[Callable[[Path], object], str, str]]] = {
+    "altered": (lambda corpus: write(corpus / "max_steps.jsonl", "Count.", "Court."), "read", "not as it was written"),
+    "no log": (lambda corpus: (corpus / "max_steps.jsonl").write_text("nothing\n"), "read", "max_steps.jsonl"),
+    "another state": (
+        lambda corpus: write(corpus / f"max_steps{FOLD}", '"steps":2', '"steps":3'),
+        "fold",
+        "it folds otherwise: $.indexes.steps: 3 -> 2",
+    ),
+    "no expectations": (lambda corpus: (corpus / f"max_steps{FOLD}").unlink(), "fold", "`chatfold corpus add` writes"),
+    "too few of them": (
+        lambda corpus: (corpus / f"max_steps{FOLD}").write_bytes(
+            b"".join((corpus / f"max_steps{FOLD}").read_bytes().splitlines(keepends=True)[:3])
+        ),
+        "fold",
+        "version 3 is missing",
+    ),
+    "none at all": (lambda corpus: (corpus / f"max_steps{FOLD}").write_text("{}\n"), "fold", "is not that of fold"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_wrong_is_found(corpus: Path, damage: str) -> None:
+    do, check, said = DAMAGE[damage]
+    do(corpus)
+    (checked,) = check_corpus(corpus)
+    assert checked.finding is not None
+    assert (checked.finding.check, checked.finding.log) == (check, str(corpus / "max_steps.jsonl"))
+    assert said in checked.finding.problem
+
+
+def test_only_the_checks_that_are_wanted_are_made(corpus: Path) -> None:
+    (corpus / f"max_steps{FOLD}").unlink()
+    (source,) = logs_of(corpus)
+    assert check_log(source, ("decide", "rerun")).finding is None
+
+
+def test_a_state_is_compared_by_the_fields_that_were_known_then() -> None:
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith("/answer.jsonl"))
+    log = source.read().recorded()
+    lines = list(expectations(log))
+    header = msgjson.decode(lines[0])
+    header["control"].remove("labels")  # as if a release had not had them
+    older = [msgjson.encode(header)]
+    for line in lines[1:]:
+        entry = msgjson.decode(line)
+        entry["changed"].pop("labels", None)
+        older.append(msgjson.encode(entry))
+    check = FoldCheck(older)
+    for step in replay(log):
+        check.take(step.recorded.version, step.after.control)
+    with pytest.raises(ExpectationError, match="is missing"):
+        check.take(99, step.after.control)
+
+
+def test_a_difference_names_version_and_field() -> None:
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith("/answer.jsonl"))
+    log = source.read().recorded()
+    lines = list(expectations(log))
+    entry = msgjson.decode(lines[4])
+    entry["changed"]["epoch"] = 7
+    check = FoldCheck([*lines[:4], msgjson.encode(entry)])
+    steps = list(replay(log))
+    for step in steps[:3]:
+        check.take(step.recorded.version, step.after.control)
+    with pytest.raises(FoldDiffers, match=r"version 4 folds otherwise: \$\.epoch: 7 -> 1"):
+        check.take(4, steps[3].after.control)
+
+
+def test_logs_of_a_corpus_stay_as_they_are(tmp_path: Path) -> None:
+    log = (FOLDER / "answer.jsonl").read_bytes()
+    file = add_log(log, tmp_path, "mine", "A note.")
+    assert file.read_bytes() == log
+    assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "# mine\n\nA note.\n"
+    with pytest.raises(LogThere, match="there is a log mine already"):
+        add_log(log, tmp_path, "mine", "Another.")
+    (checked,) = check_corpus(tmp_path)
+    assert checked.finding is None
+
+
+@pytest.mark.parametrize("where", ["nowhere", "."])
+def test_a_corpus_has_logs(tmp_path: Path, where: str) -> None:
+    with pytest.raises(SourceNotFound):
+        logs_of(tmp_path / where)
+
+
+def test_coverage_tells_what_is_never_seen() -> None:
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith("/answer.jsonl"))
+    coverage = coverage_of(source.read().recorded())
+    assert coverage.of("rule") == {"D11": 1, "D6": 1}
+    assert "D6" not in coverage.missing("rule")
+    assert "D7" in coverage.missing("rule")
+    assert (coverage + coverage).of("rule") == {"D11": 2, "D6": 2}
+    assert NOTHING.missing("event") == list(possible()["event"])
+
+
+def test_the_picture_is_svg_without_anything_from_elsewhere() -> None:
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith("/answer.jsonl"))
+    svg = coverage_svg(coverage_of(source.read().recorded()))
+    root = ET.fromstring(svg)  # noqa: S314 -- it is ours
+    cells = [cell.get("class") for cell in root.iter("{http://www.w3.org/2000/svg}rect")]
+    assert cells.count("taken") >= 5
+    assert cells.count("never") > 100
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")

@@ -1,0 +1,54 @@
+"""Each mutant is caught by the corpus gate, which names the version and the rule."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.make import FOLDER
+from tests.meta.source import LAYERS, ROOT
+from tests.mutations.mutants import MUTANTS, Mutant
+
+NAMED_RIGHTLY = 18
+"""Of how many at least the first finding has the version and the rule that a reader would name."""
+
+
+def first_finding(product: Path) -> list[str]:
+    """Return what the gate says first of a copy of the product."""
+    program = [sys.executable, str(ROOT / "tests" / "mutations" / "gate.py"), str(FOLDER)]
+    environment = {**os.environ, "PYTHONPATH": str(product)}
+    done = subprocess.run(
+        program, cwd=product, env=environment, capture_output=True, text=True, timeout=200, check=True
+    )
+    found = [line for line in done.stdout.splitlines() if line.count("\t") >= 4]
+    return found[-1].split("\t") if found else []
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """A copy of the product."""
+    for layer in LAYERS:
+        shutil.copytree(ROOT / layer, tmp_path / layer, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_wrong_change_is_caught_and_named(product: Path, mutant: Mutant) -> None:
+    file = product / mutant.file
+    text = file.read_text(encoding="utf-8")
+    assert text.count(mutant.old) == 1, f"{mutant.file} has changed: say the mutant anew"
+    file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    log, check, version, rule, *_ = first_finding(product)
+    assert (log, check, int(version), rule) == (mutant.log, mutant.check, mutant.version, mutant.rule)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) >= 20
+    assert len({mutant.file.partition("/")[0] for mutant in MUTANTS}) >= 3
+    assert len(MUTANTS) >= NAMED_RIGHTLY
