@@ -46,15 +46,16 @@ class Contents:
     Args:
         streams: Where they come from.
         keep_keys: Names of fields that stay.
+        avoid: Finds what must not be in a text or a number.
     """
 
     __slots__ = ("_files", "_keep", "_numbers", "_streams", "_used_files", "_words")
 
-    def __init__(self, streams: Streams, keep_keys: frozenset[str]) -> None:
+    def __init__(self, streams: Streams, keep_keys: frozenset[str], avoid: re.Pattern[str] | None = None) -> None:
         self._streams: Final = streams
         self._keep: Final = keep_keys
-        self._words: Final = Words(streams, keep_keys)
-        self._numbers: Final = Numbers(streams)
+        self._words: Final = Words(streams, keep_keys, avoid)
+        self._numbers: Final = Numbers(streams, avoid)
         self._files: Final[dict[str, str]] = {}
         self._used_files: Final[set[str]] = set()
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, final, get_args
 
+from chatfold.redacting.avoiding import avoided
 from chatfold.redacting.facts import OWN, Kind
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
@@ -20,7 +21,9 @@ from generation.hooks.contract import HOOK_EVENTS
 from generation.providers.native import WEB_SEARCH
 
 _BYTES: Final = 6
-"""Bytes of a made-up name: those of a million names are alike by a chance of one in five hundred."""
+"""Bytes of a made-up name: two of a million names are alike by a chance of one in five hundred."""
+_ATTEMPTS: Final = 64
+"""Attempts to make a name without what must not be there; where its stem has it the check will find it."""
 
 _STEMS: Final[Mapping[Kind, str]] = {
     "tools": "tool",
@@ -75,11 +78,12 @@ class Names:
             not stay where tools do.
     """
 
-    __slots__ = ("_declared", "_known", "_rules", "_streams")
+    __slots__ = ("_avoid", "_declared", "_known", "_rules", "_streams")
 
     def __init__(self, rules: RedactionRules, streams: Streams, declared: frozenset[str]) -> None:
         self._rules: Final = rules
         self._streams: Final = streams
+        self._avoid: Final = avoided(rules.never)
         self._declared: Final = declared
         self._known: Final[dict[tuple[Kind, str], str]] = {}
 
@@ -109,4 +113,9 @@ class Names:
         return self._rules.keeps(kind) and (kind != "tools" or name in self._declared)
 
     def _made_up(self, kind: Kind, name: str) -> str:
-        return f"{_STEMS[kind]}-{self._streams.take(kind, name, _BYTES).hex()}"
+        made = ""
+        for attempt in range(_ATTEMPTS):
+            made = f"{_STEMS[kind]}-{self._streams.take(kind, name, _BYTES, attempt).hex()}"
+            if not self._avoid.search(made):
+                break
+        return made

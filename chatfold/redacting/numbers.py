@@ -13,6 +13,7 @@ from typing import Final, final
 
 import msgspec
 
+from chatfold.redacting.avoiding import avoided
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.streams import Streams
 
@@ -28,12 +29,18 @@ _MOST: Final = 20_000
 
 @final
 class Numbers:
-    """Replacements of the numbers of one log."""
+    """Replacements of the numbers of one log.
 
-    __slots__ = ("_known", "_streams", "_used")
+    Args:
+        streams: Where they come from.
+        avoid: Finds what must not be in one.
+    """
 
-    def __init__(self, streams: Streams) -> None:
+    __slots__ = ("_avoid", "_known", "_streams", "_used")
+
+    def __init__(self, streams: Streams, avoid: re.Pattern[str] | None = None) -> None:
         self._streams: Final = streams
+        self._avoid: Final = avoided() if avoid is None else avoid
         self._known: Final[dict[str, str]] = {}
         self._used: Final[set[str]] = set()
 
@@ -58,7 +65,7 @@ class Numbers:
             if attempt == _MOST:
                 raise RedactionError(None, f"there are no more numbers of {len(token)} characters")
             candidate = self._candidate(token, match, attempt)
-            if candidate in self._used or _is_finite(candidate) is not finite:
+            if candidate in self._used or self._avoid.search(candidate) or _is_finite(candidate) is not finite:
                 continue
             if not canonical or _is_canonical(candidate):
                 return candidate

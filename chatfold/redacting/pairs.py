@@ -24,6 +24,8 @@ from events.vocabulary import Event
 LONG: Final = 10
 """Characters from which on a text is looked for: shorter ones may come out again for another by chance."""
 
+_FILE: Final = ".data"
+"""How the path of a file's bytes ends, and of no other content."""
 _LEAF: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*')
 """A text or a number, wherever it stands in JSON."""
 _LONGEST_SIGN: Final = 16
@@ -45,7 +47,7 @@ class ContentPairs:
     def __init__(self, rules: RedactionRules) -> None:
         self.count = self.unchanged = 0
         self._rules: Final = rules
-        self._forbidden: Final = [(text, text.casefold()) for text in rules.never]
+        self._forbidden: Final = [text.casefold() for text in rules.never]
         self._found: Final[list[str]] = []
         self._new: Final[dict[bytes, bytes]] = {}
         self._old: Final[dict[bytes, bytes]] = {}
@@ -55,7 +57,7 @@ class ContentPairs:
     def never(self, text: str) -> None:
         """Look for what must not be in a text of the redacted log."""
         folded = text.casefold() if self._forbidden else ""
-        for place, (_, forbidden) in enumerate(self._forbidden):
+        for place, forbidden in enumerate(self._forbidden):
             # What is told of it goes to a log: its place among the rules says which it is.
             if forbidden in folded and (said := f"text {place + 1} of the rules' never is in it") not in self._found:
                 self._found.append(said)
@@ -64,8 +66,15 @@ class ContentPairs:
         """Compare the contents of an event."""
         for (path, old), (_, new) in zip(contents(before), contents(after), strict=True):
             self.count += 1
+            if new.available and not path.endswith(_FILE):  # what a file has of letters is no text
+                self._look(new.value)
             for what in self._differs(old, new):
                 self._found.append(f"version {version}: {path} {what}")
+
+    def _look(self, value: Json) -> None:
+        if self._forbidden:
+            for text in _texts(value):
+                self.never(text)
 
     def problems(self, kept: frozenset[str]) -> list[str]:
         """Return what is wrong; ``kept`` are the names in facts that stay."""
@@ -83,10 +92,7 @@ class ContentPairs:
             return
         was, now = old.value, new.value
         self._texts.update(text for text in _texts(was) if len(text) >= LONG and not _is_sign(text))
-        for text in _texts(now):
-            self.never(text)
-            if len(text) >= LONG:
-                self._left.add(text)
+        self._left.update(text for text in _texts(now) if len(text) >= LONG)
         if old.size != new.size or size_of(was) != size_of(now):
             yield "has another size"
         if _form(was) != _form(now):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from chatfold.redacting.avoiding import avoided
 from chatfold.redacting.content import Contents, Form
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.facts import Kind, kind_of_actor, walk
@@ -82,7 +83,7 @@ class _Redaction:
         self, events: Sequence[StoredEvent], blobs: Mapping[str, bytes], rules: RedactionRules, streams: Streams
     ) -> None:
         self.names: Final = Names(rules, streams, _declared(events))
-        self._contents: Final = Contents(streams, frozenset(rules.keep_keys))
+        self._contents: Final = Contents(streams, frozenset(rules.keep_keys), avoided(rules.never))
         self._streams: Final = streams
         self._blobs: Final = blobs
         self.made: Final[dict[str, bytes]] = {}

@@ -13,6 +13,7 @@ from typing import Final, final
 
 import msgspec
 
+from chatfold.redacting.avoiding import avoided
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.streams import Streams
 
@@ -31,6 +32,8 @@ _FIRST: Final = 32
 """Attempts with letters alone."""
 _MOST: Final = 5_000
 """Attempts after which no text of a size is left; there are some thousand of two bytes."""
+_MENDING: Final = "qzxjkv"
+"""Letters that take the place of another, the first that helps: few texts begin with them."""
 _SCALAR: Final = 5
 """Bytes of the longest word that is JSON by itself (``false``)."""
 
@@ -51,12 +54,14 @@ class Words:
     Args:
         streams: Where they come from.
         taken: Texts that nothing is replaced by, since they stay where they are.
+        avoid: Finds what must not be in a replacement.
     """
 
-    __slots__ = ("_known", "_single", "_streams", "_taken", "_used")
+    __slots__ = ("_avoid", "_known", "_single", "_streams", "_taken", "_used")
 
-    def __init__(self, streams: Streams, taken: Container[str] = ()) -> None:
+    def __init__(self, streams: Streams, taken: Container[str] = (), avoid: re.Pattern[str] | None = None) -> None:
         self._streams: Final = streams
+        self._avoid: Final = avoided() if avoid is None else avoid
         self._taken: Final = taken
         self._known: Final[dict[tuple[str, int], str]] = {}
         self._used: Final[set[str]] = set()
@@ -91,12 +96,22 @@ class Words:
                 raise RedactionError(None, f"there are no more texts of {size} bytes")
             table = _ANY if size <= _SHORT and attempt >= _FIRST else words
             made = self._streams.take("text", text, size, attempt).translate(table)
-            candidate = _EXTRA_BLANKS.sub(b"e", made).decode()
+            candidate = self._mended(_EXTRA_BLANKS.sub(b"e", made).decode())
             if candidate in self._used or candidate == text or candidate in self._taken:
+                continue
+            if self._avoid.search(candidate):
                 continue
             if size > _SCALAR or not is_json(candidate):
                 return candidate
         raise AssertionError("the loop has no end")  # pragma: no cover
+
+    def _mended(self, made: str) -> str:
+        """Return made-up words with another letter where they have what must not be there: long ones always have."""
+        for letter in _MENDING:
+            if not self._avoid.search(made):
+                break
+            made = self._avoid.sub(lambda found, letter=letter: letter + found[0][1:], made)  # type: ignore[misc]  # bound
+        return made
 
     def _one(self, text: str, *, within: bool) -> str:
         """Return another single character: where there are so few, each is another's, in an order that the key gives.

@@ -255,3 +255,17 @@ def test_any_events_with_any_values_are_redacted_soundly(events: list[Event], ru
     """Also those that no chat would have: what can be stored can be redacted."""
     log = log_of(events)
     assert checked(log, redacted(log, rules), rules).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("never", "told"),
+    [("ada", False), ("17", False), ("o z", False), ("E", True), ("user", True)],  # made-up users begin with user
+)
+def test_what_must_not_be_there_does_not_come_up_by_chance(never: str, told: bool) -> None:
+    rules = RedactionRules(never=(never,), names={"agents": "map"})
+    texts: list[Json] = ["Ada, E. " * 40_000, [f"some words {place}" for place in range(2000)], list(range(1000, 1400))]
+    log = log_of(TitleChanged(title=Content(text)) for text in texts)
+    made = redacted(log, rules)
+    titles = b"".join((*(event.content.partition(b'"v":')[2] for event in made.events), *made.blobs.values())).lower()
+    assert never.lower().encode() not in titles
+    assert checked(log, made, rules).problems == (("text 1 of the rules' never is in it",) if told else ())
