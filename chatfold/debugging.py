@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.replaying.alignment import Comparison, Move, Moved, align, moves
+    from chatfold.replaying.bisect import first_where
+    from chatfold.replaying.conditions import Condition, ConditionError, parse_condition
+    from chatfold.replaying.effects import ToolEffect, effects_after
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
     from events.checkpoints import Checkpoints
@@ -19,15 +23,26 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Change": "events.diff",
     "Checkpoints": "events.checkpoints",
+    "Comparison": "chatfold.replaying.alignment",
+    "Condition": "chatfold.replaying.conditions",
+    "ConditionError": "chatfold.replaying.conditions",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",
+    "Move": "chatfold.replaying.alignment",
+    "Moved": "chatfold.replaying.alignment",
     "SourceNotFound": "chatfold.replaying.logs",
+    "ToolEffect": "chatfold.replaying.effects",
     "WorkFailed": "chatfold.replaying.many",
+    "align": "chatfold.replaying.alignment",
     "changes": "events.diff",
     "each": "chatfold.replaying.many",
+    "effects_after": "chatfold.replaying.effects",
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
+    "first_where": "chatfold.replaying.bisect",
+    "moves": "chatfold.replaying.alignment",
+    "parse_condition": "chatfold.replaying.conditions",
     "plain": "events.diff",
 }
 
@@ -35,14 +50,25 @@ __all__ = [
     "MISSING",
     "Change",
     "Checkpoints",
+    "Comparison",
+    "Condition",
+    "ConditionError",
     "Log",
     "LogSource",
+    "Move",
+    "Moved",
     "SourceNotFound",
+    "ToolEffect",
     "WorkFailed",
+    "align",
     "changes",
     "each",
+    "effects_after",
     "find_log",
     "find_logs",
+    "first_where",
+    "moves",
+    "parse_condition",
     "plain",
 ]
 
