@@ -49,7 +49,7 @@ class Move(Struct, frozen=True, kw_only=True):
     cause: str | None = None
 
     def __str__(self) -> str:
-        """Say it in a line: ``R0 start_attempt R0, D1 tools (look_up)``."""
+        """Say it in a line: ``R0 start_attempt R0, D1 run_tools (look_up)``."""
         said = f"{self.source} {self.trigger} {self.dest}"
         if self.rule is not None:
             said += f", {self.rule} {self.action}"
