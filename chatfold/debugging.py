@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from chatfold.redacting.errors import RedactionError, RedactionRulesError
     from chatfold.redacting.rewrite import Redacted, redact
     from chatfold.redacting.rules import RedactionRules, read_redaction_rules
+    from chatfold.replaying.alignment import Comparison, Move, Moved, align, moves
+    from chatfold.replaying.bisect import first_where
     from chatfold.replaying.causes import Cause, causes
     from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
+    from chatfold.replaying.conditions import Condition, ConditionError, parse_condition
     from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIf, WhatIfFailed, decision_drifts
+    from chatfold.replaying.effects import ToolEffect, effects_after
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
@@ -60,6 +64,13 @@ _HOMES: Final = {
     "Unsupported": "chatfold.rerunning.limits",
     "WorkFailed": "chatfold.replaying.many",
     "causes": "chatfold.replaying.causes",
+    "Comparison": "chatfold.replaying.alignment",
+    "Condition": "chatfold.replaying.conditions",
+    "ConditionError": "chatfold.replaying.conditions",
+    "Move": "chatfold.replaying.alignment",
+    "Moved": "chatfold.replaying.alignment",
+    "ToolEffect": "chatfold.replaying.effects",
+    "align": "chatfold.replaying.alignment",
     "changes": "events.diff",
     "check_decisions": "chatfold.replaying.checking",
     "check_source": "chatfold.replaying.checking",
@@ -67,8 +78,12 @@ _HOMES: Final = {
     "check_redacted": "chatfold.redacting.check",
     "each": "chatfold.replaying.many",
     "explain": "chatfold.replaying.words",
+    "effects_after": "chatfold.replaying.effects",
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
+    "first_where": "chatfold.replaying.bisect",
+    "moves": "chatfold.replaying.alignment",
+    "parse_condition": "chatfold.replaying.conditions",
     "plain": "events.diff",
     "read_sections": "chatfold.rerunning.sections",
     "rerun": "chatfold.rerunning.run",
@@ -108,6 +123,13 @@ __all__ = [
     "Unsupported",
     "WorkFailed",
     "causes",
+    "Comparison",
+    "Condition",
+    "ConditionError",
+    "Move",
+    "Moved",
+    "ToolEffect",
+    "align",
     "changes",
     "check_decisions",
     "check_source",
@@ -115,8 +137,12 @@ __all__ = [
     "check_redacted",
     "each",
     "explain",
+    "effects_after",
     "find_log",
     "find_logs",
+    "first_where",
+    "moves",
+    "parse_condition",
     "plain",
     "read_sections",
     "rerun",

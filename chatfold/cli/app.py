@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from chatfold import __version__
-from chatfold.cli import app_check, app_corpus, app_keep, app_look, app_talk
+from chatfold.cli import app_check, app_compare, app_corpus, app_keep, app_look, app_talk
 from chatfold.cli.guard import USAGE, guarded
 
 app: Final = typer.Typer(
@@ -68,6 +68,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "why": app_look.why,
     "doctor": app_look.doctor,
     "graph": app_look.graph,
+    "diff": app_compare.diff,
+    "bisect": app_compare.bisect,
+    "fork": app_compare.fork,
     "verify": app_check.verify,
     "repair": app_check.repair,
     "rerun": app_check.rerun,

@@ -1,0 +1,134 @@
+"""`diff`, `bisect` and `fork`: what they print, what they make, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from chatfold.engine import Engine
+from tests.chatfold.cli.kit import Cli
+from tests.chatfold.replaying.pair import agent, log, model
+
+
+@pytest.fixture
+def logs(cli: Cli, tmp_path: Path) -> Cli:
+    for order in ("A-1", "B-2", "gone"):
+        (tmp_path / f"{order}.jsonl").write_bytes(log(order))
+    return cli
+
+
+@pytest.fixture
+def stored(logs: Cli) -> Cli:
+    async def talk() -> None:
+        async with Engine(logs.url, [agent()], providers={"scripted": model("A-1")}) as engine:
+            await engine.create_chat("support", "Where is A-1?", owner="ada", chat_id="shop")
+            await engine.settled("shop")
+
+    asyncio.run(talk())
+    return logs
+
+
+def test_logs_that_did_the_same(logs: Cli) -> None:
+    done = logs.ok("diff", "A-1.jsonl", "B-2.jsonl")
+    assert done.out.startswith("the same: ")
+    (line,) = logs.ok("diff", "A-1.jsonl", "-", "--json", stdin=log("B-2")).lines
+    assert line["parts"] is False
+    assert line["then"] == [[], []]
+
+
+def test_logs_that_part(logs: Cli) -> None:
+    done = logs.run("diff", "A-1.jsonl", "gone.jsonl", "--context", "1")
+    assert done.code == 1
+    assert done.out == (
+        "the same for 4 moves, up to version 6 and 6; then they part:\n"
+        "\nA-1.jsonl\n     7  R0 record_tool_result R0 (look_up)\n"
+        "\ngone.jsonl\n     7  R0 record_tool_result R0 (look_up): error\n"
+    )
+    (line,) = logs.run("diff", "A-1.jsonl", "gone.jsonl", "--json").lines
+    assert line["last"] == [6, 6]
+    assert line["then"][1][0] == {
+        "version": 7, "source": "R0", "trigger": "record_tool_result", "dest": "R0", "rule": None, "action": None,
+        "tools": ["look_up"], "cause": "error",
+    }  # fmt: skip
+
+
+def test_versions_of_one_log(logs: Cli) -> None:
+    done = logs.run("diff", "A-1.jsonl", "--at", "1", "--to", "2")
+    assert done.code == 1
+    assert "$.status: 'pending' -> 'running'\n" in done.out
+    assert done.err == "version 1 (P0) and version 2 (R0)\n"
+    changes = logs.run("diff", "A-1.jsonl", "--at", "1", "--to", "2", "--json").lines
+    assert {"kind": "change", "path": "$.epoch", "before": 0, "after": 1} in changes
+    assert logs.ok("diff", "A-1.jsonl", "--at", "21").out == "nothing differs\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["A-1.jsonl"], "name two logs"),
+        (["A-1.jsonl", "B-2.jsonl", "--at", "3"], "name two logs"),
+        (["A-1.jsonl", "--to", "3"], "name two logs"),
+        (["A-1.jsonl", "--at", "99"], "A-1.jsonl has no version 99; its last is 21"),
+        (["-", "-"], "- (stdin) is one log"),
+    ],
+)
+def test_what_cannot_be_compared(logs: Cli, arguments: list[str], said: str) -> None:
+    done = logs.run("diff", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_where_a_condition_first_holds(logs: Cli) -> None:
+    done = logs.ok("bisect", "A-1.jsonl", "--when", "status == requires_action")
+    assert "action_required" in done.out
+    assert done.err.startswith("first at version 16 of 21, ")
+    (line,) = logs.ok("bisect", "A-1.jsonl", "--when", "tool == pay", "--json").lines
+    assert (line["version"], line["event"]["event"]) == (10, "step_committed")
+    never = logs.run("bisect", "A-1.jsonl", "--when", "status == error")
+    assert (never.code, never.out) == (1, "")
+    assert never.err == "A-1.jsonl: it holds at none of 21 versions\n"
+    wrong = logs.run("bisect", "A-1.jsonl", "--when", "statis == error")
+    assert wrong.code == 2
+    assert "there is no 'statis'" in wrong.err
+
+
+def test_a_fork_over_what_tools_did_is_made_only_if_one_says_so(stored: Cli) -> None:
+    refused = stored.run("fork", "shop", "--at", "5", "--as", "copy")
+    assert refused.code == 1
+    assert "2 calls, 1 not safe to repeat" in refused.err
+    assert "pay" in refused.err
+    assert stored.run("show", "copy").code == 2
+    (line,) = stored.run("fork", "shop", "--at", "5", "--as", "copy", "--json").lines
+    assert line["chat"] is None
+    assert [each["tool"] for each in line["effects"]] == ["look_up", "pay"]
+
+    done = stored.ok(
+        "fork", "shop", "--at", "5", "--as", "copy", "--message", "Otherwise", "--model", "scripted/y", "-y"
+    )
+    assert done.out == "copy\n"
+    (state,) = stored.ok("show", "copy", "--json").lines
+    assert state["status"] == "pending"
+    assert state["control"]["model"] == "scripted/y"
+    assert state["messages"][-1]["parts"] == [{"kind": "text", "text": "Otherwise"}]
+
+
+def test_a_fork_from_the_last_version_needs_no_yes(stored: Cli) -> None:
+    (line,) = stored.ok("fork", "shop", "--agent", "other", "--resume", "--json").lines
+    assert line["effects"] == []
+    (state,) = stored.ok("show", line["chat"], "--json").lines
+    assert (state["status"], state["control"]["agent"]) == ("pending", "other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "99"], "shop has no version 99"),
+        (["--resume", "--message", "x"], "give one of them"),
+    ],
+)
+def test_what_cannot_be_forked(stored: Cli, arguments: list[str], said: str) -> None:
+    done = stored.run("fork", "shop", *arguments)
+    assert done.code == 2
+    assert said in done.err
