@@ -116,7 +116,7 @@ class Script:
         self.context_timeout: Final = _context_timeout(log)
         self.retry_unit: Final = _retry_unit(log, self.policies)
         self.keeping: Final = _keeping(log)
-        self.asking: Final = _asking(log, self.policies.values())
+        self.asking: Final = _asking(log)
         self._fates: Final = dict(fates(log))
         self._places: Final = {each.version: place for place, group in enumerate(self.groups) for each in group.events}
 
@@ -212,19 +212,31 @@ def _groups(log: Iterable[Recorded]) -> Iterator[Group]:
         yield Group(tuple(group))
 
 
-def _asking(log: Iterable[Recorded], policies: Iterable[Policy]) -> Mapping[str, Sequence[Json]]:
+def _asking(log: Iterable[Recorded]) -> Mapping[str, Sequence[Json]]:
     """Return the tools whose calls ask a client or a person, with the arguments about which nobody was asked.
 
     Those were not what the tool takes, which no policy says: such a call is frozen as one that runs here.
     """
-    unfit: dict[str, list[Json]] = {
-        tool.name: [] for policy in policies for tool in policy.tools if tool.runner == "client" or tool.needs_approval
-    }
-    messages = (message for each in log for message in getattr(each.event, "added", ()))
-    for part in (part for message in messages for part in message.parts):
-        if isinstance(part, ToolCallPart) and part.name in unfit and part.runner == "local" and not part.needs_approval:
-            try:
-                unfit[part.name].append(parse_json_strict(part.arguments.text))
-            except InvalidValue:
-                continue  # what is no JSON no tool takes
+    unfit: dict[str, list[Json]] = {}
+    asking: frozenset[str] = frozenset()
+    for each in log:
+        if isinstance(each.event, v.PolicyRecorded):
+            tools = each.event.policy.tools
+            asking = frozenset(tool.name for tool in tools if tool.runner == "client" or tool.needs_approval)
+            unfit |= {name: [] for name in asking - unfit.keys()}
+        for part in _calls(each.event):
+            if part.name in asking and part.runner == "local" and not part.needs_approval:
+                unfit[part.name] += _json(part.arguments.text)
     return unfit
+
+
+def _calls(event: v.Event) -> Iterator[ToolCallPart]:
+    for message in getattr(event, "added", ()):
+        yield from (part for part in message.parts if isinstance(part, ToolCallPart))
+
+
+def _json(text: str) -> tuple[Json, ...]:
+    try:
+        return (parse_json_strict(text),)
+    except InvalidValue:
+        return ()  # what is no JSON no tool takes
