@@ -64,6 +64,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "replay": app_look.replay,
     "doctor": app_look.doctor,
     "graph": app_look.graph,
+    "report": app_look.report,
     "diff": app_compare.diff,
     "bisect": app_compare.bisect,
     "fork": app_compare.fork,

@@ -62,7 +62,7 @@ def test_each_name_can_be_read_at_every_version(name: str) -> None:
     for step in replay(recorded("gone")):
         value = NAMES[name].read(step)
         expected = {"number": int, "yes or no": bool, "text": str | None, "texts": list}[NAMES[name].kind]
-        assert isinstance(value, expected)  # type: ignore[arg-type]  # a union of types is one to isinstance
+        assert isinstance(value, expected)
 
 
 @pytest.mark.parametrize(

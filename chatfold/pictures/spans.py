@@ -1,0 +1,148 @@
+"""Where the time of a chat went, told from its log: each moment from its first to its last event has one use.
+
+Owns the rule by which a moment is the model's, the tools', the queue's, the client's, a retry's, or nobody's: it
+follows from the state that an event left behind, so that the parts add up to the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from events.control import Control
+from events.envelope import Recorded
+from events.replay import replay
+
+Use: TypeAlias = Literal["model", "tools", "queue", "client", "retry", "engine", "rest"]
+USES: Final[tuple[Use, ...]] = get_args(Use)
+
+MEANING: Final = MappingProxyType(
+    {
+        "model": "model calls, compactions among them",
+        "tools": "tools that workers run",
+        "queue": "a turn is owed, and no worker has taken it",
+        "client": "the client owes an answer",
+        "retry": "waiting before a failed call is tried again",
+        "engine": "a worker has it, and does neither of these",
+        "rest": "no turn is under way",
+    }
+)
+"""What each use is, for people."""
+
+_KINDS: Final[Mapping[str, Use]] = MappingProxyType({"generate": "model", "compact": "model", "tools": "tools"})
+_STATUSES: Final[Mapping[str, Use]] = MappingProxyType(
+    {"pending": "queue", "requires_action": "client", "waiting": "rest", "error": "rest", "running": "engine"}
+)
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """A stretch of time, from the event at ``version`` on, with one use.
+
+    ``began_at`` and ``ended_at`` are microseconds UTC; ``note`` says what it was, in a word or two.
+    """
+
+    use: Use
+    version: int
+    began_at: int
+    ended_at: int
+    note: str = ""
+
+    @property
+    def length(self) -> int:
+        """Microseconds."""
+        return self.ended_at - self.began_at
+
+
+def spans(log: Iterable[Recorded]) -> Iterator[Span]:
+    """Yield the spans of a log in their order; they join without gaps. Those of no length are left out.
+
+    Clocks may go back: an event that is older than the one before it ends a span of no length. Contents are not read.
+
+    Raises:
+        EventsError: An event cannot be read or applied.
+    """
+    open_one: Span | None = None
+    for step in replay(log):
+        at = step.recorded.envelope.recorded_at
+        if open_one is not None:
+            at = max(at, open_one.began_at)
+            yield from _closed(open_one, at)
+        control = step.after.control
+        use = _use(control)
+        open_one = Span(use=use, version=control.version, began_at=at, ended_at=at, note=_note(control, use))
+
+
+def _closed(span: Span, at: int) -> Iterator[Span]:
+    due = None if span.use != "retry" else int(span.note)
+    if due is not None and due < at:  # due earlier than it was taken: from then on it waited for a worker
+        due = max(due, span.began_at)
+        yield from _whole(span, span.began_at, due, "retry", "")
+        yield from _whole(span, due, at, "queue", "")
+    else:
+        yield from _whole(span, span.began_at, at, span.use, "" if due is not None else span.note)
+
+
+def _whole(span: Span, began_at: int, ended_at: int, use: Use, note: str) -> Iterator[Span]:
+    if ended_at > began_at:
+        yield Span(use=use, version=span.version, began_at=began_at, ended_at=ended_at, note=note)
+
+
+def _use(control: Control) -> Use:
+    if control.running is not None:
+        return _KINDS.get(control.running.kind, "engine")
+    if control.status == "pending" and control.not_before is not None:
+        return "retry"
+    return _STATUSES[control.status]
+
+
+def _note(control: Control, use: Use) -> str:
+    if use == "retry":
+        return str(control.not_before)
+    if use == "tools":
+        names = dict.fromkeys(call.name for call in control.indexes.open_calls if call.runs)
+        return ", ".join(names)
+    return control.running.kind if control.running is not None else ""
+
+
+def totals(found: Iterable[Span]) -> dict[Use, int]:
+    """Return the microseconds of each use, those without any left out, in the order of ``USES``."""
+    sums: dict[Use, int] = dict.fromkeys(USES, 0)
+    for span in found:
+        sums[span.use] += span.length
+    return {use: length for use, length in sums.items() if length}
+
+
+def joined(found: Sequence[Span], most: int) -> list[Span]:
+    """Return spans of which neighbours of the same use are one, and, beyond ``most``, the shortest left out."""
+    merged: list[Span] = []
+    for span in found:
+        last = merged[-1] if merged else None
+        if last is not None and last.use == span.use and last.note == span.note and last.ended_at == span.began_at:
+            merged[-1] = Span(
+                use=span.use, version=last.version, began_at=last.began_at, ended_at=span.ended_at, note=span.note
+            )
+        else:
+            merged.append(span)
+    if len(merged) <= most:
+        return merged
+    longest = sorted(merged, key=lambda span: span.length, reverse=True)[:most]
+    return sorted(longest, key=lambda span: (span.began_at, span.version))
+
+
+def duration(microseconds: int) -> str:
+    """Return a duration as people say it: ``340 ms``, ``12.5 s``, ``3 min 20 s``, ``5 h 2 min``, ``3 d 4 h``."""
+    seconds = microseconds / 1e6
+    if seconds < 1:
+        return f"{microseconds / 1000:.3g} ms" if microseconds else "0 s"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    for unit, below, name, small in ((60, 3600, "min", "s"), (3600, 86400, "h", "min"), (86400, None, "d", "h")):
+        if below is None or whole < below:
+            part = {"s": 1, "min": 60, "h": 3600}[small]
+            rest = whole % unit // part
+            return f"{whole // unit} {name}" + (f" {rest} {small}" if rest else "")
+    raise AssertionError(microseconds)
