@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.pictures.gantt import timeline_svg
+    from chatfold.pictures.machine import Way, machine_svg, way_of
+    from chatfold.pictures.report import report_html
+    from chatfold.pictures.spans import Span, spans
     from chatfold.replaying.alignment import Comparison, Move, Moved, align, moves
     from chatfold.replaying.bisect import first_where
     from chatfold.replaying.conditions import Condition, ConditionError, parse_condition
@@ -32,7 +36,9 @@ _HOMES: Final = {
     "Move": "chatfold.replaying.alignment",
     "Moved": "chatfold.replaying.alignment",
     "SourceNotFound": "chatfold.replaying.logs",
+    "Span": "chatfold.pictures.spans",
     "ToolEffect": "chatfold.replaying.effects",
+    "Way": "chatfold.pictures.machine",
     "WorkFailed": "chatfold.replaying.many",
     "align": "chatfold.replaying.alignment",
     "changes": "events.diff",
@@ -41,9 +47,14 @@ _HOMES: Final = {
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
     "first_where": "chatfold.replaying.bisect",
+    "machine_svg": "chatfold.pictures.machine",
     "moves": "chatfold.replaying.alignment",
     "parse_condition": "chatfold.replaying.conditions",
     "plain": "events.diff",
+    "report_html": "chatfold.pictures.report",
+    "spans": "chatfold.pictures.spans",
+    "timeline_svg": "chatfold.pictures.gantt",
+    "way_of": "chatfold.pictures.machine",
 }
 
 __all__ = [
@@ -58,7 +69,9 @@ __all__ = [
     "Move",
     "Moved",
     "SourceNotFound",
+    "Span",
     "ToolEffect",
+    "Way",
     "WorkFailed",
     "align",
     "changes",
@@ -67,9 +80,14 @@ __all__ = [
     "find_log",
     "find_logs",
     "first_where",
+    "machine_svg",
     "moves",
     "parse_condition",
     "plain",
+    "report_html",
+    "spans",
+    "timeline_svg",
+    "way_of",
 ]
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds

@@ -20,7 +20,10 @@ ROOM: Final = 34
 """What the text of a rest needs; a narrower one has it in its tooltip alone."""
 
 REST: Final = 4_000_000
-"""Rest that is longer than this many microseconds, and than a twentieth of the other time, is drawn shorter."""
+"""Rest that is longer than this many microseconds, and than a share (``SHORT``) of the other time, is drawn shorter."""
+
+SHORT: Final = 12
+"""The share, as a divisor, of all other time that such a rest is drawn as."""
 
 _NAMES: Final = {"client": "waiting for client", "rest": "at rest"}
 _STEPS: Final = (1, 2, 5)
@@ -57,7 +60,7 @@ class _Scale:
     def __init__(self, found: list[Span]) -> None:
         self.spans = found
         busy = sum(span.length for span in found if span.use != "rest")
-        self.squeezed = max(busy // 20, 1) if busy else REST
+        self.squeezed = max(busy // SHORT, 1) if busy else REST
         self._cuts = [span for span in found if self.is_cut(span)]
         self.began_at = found[0].began_at if found else 0
         self._whole = max(self._squeeze(found[-1].ended_at) if found else 1, 1)
@@ -109,19 +112,11 @@ def _rest(scale: _Scale, span: Span, height: float) -> str:
         return ""
     x, end = scale.x(span.began_at), scale.x(span.ended_at)
     tip = element("title", [clean(f"{MEANING['rest']}: {duration(span.length)}, drawn shorter")])
-    box = element(
-        "rect",
-        [tip],
-        x=x,
-        y=TOP,
-        width=max(end - x, 1.5),
-        height=height - TOP - 30,
-        style="fill:var(--rest);opacity:.5",
-    )
-    wide = end - x > 40
-    return box + (
-        text(duration(span.length), (x + end) / 2, TOP - 6, text_anchor="middle", class_="small soft") if wide else ""
-    )
+    wide, high = max(end - x, 1.5), height - TOP - 30
+    box = element("rect", [tip], x=x, y=TOP, width=wide, height=high, style="fill:var(--rest);opacity:.5")
+    if wide < ROOM:
+        return box
+    return box + text(duration(span.length), (x + end) / 2, TOP - 6, text_anchor="middle", class_="small soft")
 
 
 def _ticks(scale: _Scale, height: float) -> list[str]:

@@ -185,7 +185,9 @@ def _on_curve(start: Place, middle: Place, end: Place) -> Place:
 def _edge(layout: Layout, node: Place, towards: Place) -> Place:
     """The point of a node's border on the way to another point."""
     dx, dy = towards.x - node.x, towards.y - node.y
-    scale = min(layout.half_width / abs(dx) if dx else math.inf, layout.half_height / abs(dy) if dy else math.inf, 1.0)
+    start = node == layout.places[START]
+    wide, high = (START_SIZE, START_SIZE) if start else (layout.half_width, layout.half_height)
+    scale = min(wide / abs(dx) if dx else math.inf, high / abs(dy) if dy else math.inf, 1.0)
     return Place(node.x + dx * scale, node.y + dy * scale)
 
 

@@ -36,13 +36,13 @@ _STATUSES: Final = Layout(
     27,
     MappingProxyType(
         {
-            START: Place(120, 60),
+            START: Place(60, 70),
             "pending": Place(210, 210),
             "running": Place(640, 210),
             "requires_action": Place(640, 470),
             "waiting": Place(210, 470),
-            "error": Place(890, 400),
-            "invalid": Place(890, 560),
+            "error": Place(890, 300),
+            "invalid": Place(890, 500),
         }
     ),
 )
@@ -50,7 +50,7 @@ _STATUSES: Final = Layout(
 _EXECUTION: Final = Layout(
     1100,
     820,
-    30,
+    42,
     22,
     MappingProxyType(
         {
@@ -58,7 +58,7 @@ _EXECUTION: Final = Layout(
             "P0": Place(190, 170), "P1": Place(190, 330),
             "R0": Place(480, 170), "R1": Place(480, 330),
             "I0": Place(770, 170), "I1": Place(770, 330),
-            "A0": Place(480, 510), "A1": Place(480, 670),
+            "A0": Place(620, 520), "A1": Place(620, 670),
             "W": Place(190, 560), "E0": Place(960, 430), "E1": Place(960, 560),
             "XW": Place(190, 740), "XE0": Place(800, 740), "XE1": Place(960, 740),
             "Invalid": Place(1040, 60),

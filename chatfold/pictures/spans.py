@@ -134,15 +134,19 @@ def joined(found: Sequence[Span], most: int) -> list[Span]:
 
 def duration(microseconds: int) -> str:
     """Return a duration as people say it: ``340 ms``, ``12.5 s``, ``3 min 20 s``, ``5 h 2 min``, ``3 d 4 h``."""
-    seconds = microseconds / 1e6
-    if seconds < 1:
-        return f"{microseconds / 1000:.3g} ms" if microseconds else "0 s"
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    whole = round(seconds)
-    for unit, below, name, small in ((60, 3600, "min", "s"), (3600, 86400, "h", "min"), (86400, None, "d", "h")):
-        if below is None or whole < below:
-            part = {"s": 1, "min": 60, "h": 3600}[small]
-            rest = whole % unit // part
-            return f"{whole // unit} {name}" + (f" {rest} {small}" if rest else "")
-    raise AssertionError(microseconds)
+    if not microseconds:
+        return "0 s"
+    for below, size, name in _SHORT:
+        if microseconds < below:
+            return f"{microseconds / size:.3g} {name}"
+    seconds = round(microseconds / 1_000_000)
+    size, name, part, small = next(unit for unit in _LONG if seconds >= unit[0])
+    rest = seconds % size // part
+    return f"{seconds // size} {name}" + (f" {rest} {small}" if rest else "")
+
+
+_SHORT: Final = ((999_500, 1_000, "ms"), (59_950_000, 1_000_000, "s"))
+"""Below how many microseconds a unit of so many is used; at the limit three digits would round up to the next unit."""
+
+_LONG: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
+"""Seconds of a unit, and of the smaller one that the rest is told in."""
