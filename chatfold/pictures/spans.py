@@ -64,30 +64,27 @@ def spans(log: Iterable[Recorded]) -> Iterator[Span]:
     Raises:
         EventsError: An event cannot be read or applied.
     """
-    open_one: Span | None = None
+    before: Control | None = None
+    began_at = 0
     for step in replay(log):
         at = step.recorded.envelope.recorded_at
-        if open_one is not None:
-            at = max(at, open_one.began_at)
-            yield from _closed(open_one, at)
-        control = step.after.control
-        use = _use(control)
-        open_one = Span(use=use, version=control.version, began_at=at, ended_at=at, note=_note(control, use))
+        if before is not None:
+            at = max(at, began_at)
+            yield from _between(before, began_at, at)
+        before, began_at = step.after.control, at
 
 
-def _closed(span: Span, at: int) -> Iterator[Span]:
-    due = None if span.use != "retry" else int(span.note)
-    if due is not None and due < at:  # due earlier than it was taken: from then on it waited for a worker
-        due = max(due, span.began_at)
-        yield from _whole(span, span.began_at, due, "retry", "")
-        yield from _whole(span, due, at, "queue", "")
-    else:
-        yield from _whole(span, span.began_at, at, span.use, "" if due is not None else span.note)
-
-
-def _whole(span: Span, began_at: int, ended_at: int, use: Use, note: str) -> Iterator[Span]:
-    if ended_at > began_at:
-        yield Span(use=use, version=span.version, began_at=began_at, ended_at=ended_at, note=note)
+def _between(control: Control, began_at: int, ended_at: int) -> Iterator[Span]:
+    """Yield what one state was spent with: a retry that is due and not taken waits in the queue from then on."""
+    use = _use(control)
+    until = ended_at
+    if use == "retry" and control.not_before is not None:
+        until = min(max(control.not_before, began_at), ended_at)
+    stretches: tuple[tuple[Use, int, int], ...] = ((use, began_at, until), ("queue", until, ended_at))
+    for each, start, end in stretches:
+        if end > start:
+            note = _note(control) if each == use else ""
+            yield Span(use=each, version=control.version, began_at=start, ended_at=end, note=note)
 
 
 def _use(control: Control) -> Use:
@@ -98,13 +95,12 @@ def _use(control: Control) -> Use:
     return _STATUSES[control.status]
 
 
-def _note(control: Control, use: Use) -> str:
-    if use == "retry":
-        return str(control.not_before)
-    if use == "tools":
-        names = dict.fromkeys(call.name for call in control.indexes.open_calls if call.runs)
-        return ", ".join(names)
-    return control.running.kind if control.running is not None else ""
+def _note(control: Control) -> str:
+    if control.running is None:
+        return ""
+    if control.running.kind != "tools":
+        return control.running.kind
+    return ", ".join(dict.fromkeys(call.name for call in control.indexes.open_calls if call.runs))
 
 
 def totals(found: Iterable[Span]) -> dict[Use, int]:
