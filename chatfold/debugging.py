@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.pictures.gantt import timeline_svg
+    from chatfold.pictures.machine import Way, machine_svg, way_of
+    from chatfold.pictures.report import report_html
+    from chatfold.pictures.spans import Span, spans
     from chatfold.redacting.check import ClearText, RedactionCheck, check_redacted
     from chatfold.redacting.errors import RedactionError, RedactionRulesError
     from chatfold.redacting.rewrite import Redacted, redact
@@ -70,6 +74,10 @@ _HOMES: Final = {
     "Move": "chatfold.replaying.alignment",
     "Moved": "chatfold.replaying.alignment",
     "ToolEffect": "chatfold.replaying.effects",
+    "SourceNotFound": "chatfold.replaying.logs",
+    "Span": "chatfold.pictures.spans",
+    "Way": "chatfold.pictures.machine",
+    "WorkFailed": "chatfold.replaying.many",
     "align": "chatfold.replaying.alignment",
     "changes": "events.diff",
     "check_decisions": "chatfold.replaying.checking",
@@ -82,6 +90,7 @@ _HOMES: Final = {
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
     "first_where": "chatfold.replaying.bisect",
+    "machine_svg": "chatfold.pictures.machine",
     "moves": "chatfold.replaying.alignment",
     "parse_condition": "chatfold.replaying.conditions",
     "plain": "events.diff",
@@ -90,6 +99,10 @@ _HOMES: Final = {
     "write_sections": "chatfold.rerunning.sections",
     "read_redaction_rules": "chatfold.redacting.rules",
     "redact": "chatfold.redacting.rewrite",
+    "report_html": "chatfold.pictures.report",
+    "spans": "chatfold.pictures.spans",
+    "timeline_svg": "chatfold.pictures.gantt",
+    "way_of": "chatfold.pictures.machine",
 }
 
 __all__ = [
@@ -129,6 +142,8 @@ __all__ = [
     "Move",
     "Moved",
     "ToolEffect",
+    "Span",
+    "Way",
     "align",
     "changes",
     "check_decisions",
@@ -141,6 +156,7 @@ __all__ = [
     "find_log",
     "find_logs",
     "first_where",
+    "machine_svg",
     "moves",
     "parse_condition",
     "plain",
@@ -149,6 +165,10 @@ __all__ = [
     "write_sections",
     "read_redaction_rules",
     "redact",
+    "report_html",
+    "spans",
+    "timeline_svg",
+    "way_of",
 ]
 
 if not TYPE_CHECKING:  # type checkers would take every misspelt name for one that __getattr__ finds

@@ -68,6 +68,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "why": app_look.why,
     "doctor": app_look.doctor,
     "graph": app_look.graph,
+    "report": app_look.report,
     "diff": app_compare.diff,
     "bisect": app_compare.bisect,
     "fork": app_compare.fork,

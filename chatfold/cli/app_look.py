@@ -1,15 +1,18 @@
 """Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``why``, ``doctor``, ``graph``.
+"""Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``doctor``, ``graph``, ``report``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
 
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.options import ChatId, Db, Jobs, Json, LogLevel, Source, Sources
+from chatfold.cli.options import ChatId, Db, Json, LogLevel, Source
 from chatfold.cli.output import Out
 
 
@@ -194,20 +197,66 @@ def graph(
     states: Annotated[
         bool, typer.Option("--states", help="Draw execution states (P0, R1, ...) instead of the five statuses.")
     ] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="A picture: SVG, drawn here, without Graphviz.")] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="The picture says how long the chat was in each state.")
+    ] = False,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="A picture of where the time went: model, tools, queue, client, retry.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the picture to this file.")
+    ] = None,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
 ) -> None:
     """Draw the state machine, or the way that one chat took through it.
 
-    A log that was altered is drawn under a warning that names the version. Exit code 1: it was.
+    Text for Mermaid or Graphviz, or a picture (--svg; --times, --timeline and --output make one too). A log that was
+    altered is drawn under a warning that names the version. Exit code 1: it was.
 
     \b
     Examples:
       chatfold graph
       chatfold graph CHAT --dot | dot -Tsvg > chat.svg
+      chatfold graph CHAT --times -o chat.svg
+      chatfold graph saved.jsonl --timeline -o time.svg
     """
     from chatfold.cli.graph import run_graph
 
     over: Literal["status", "execution"] = "execution" if states else "status"
+    if svg or times or timeline or output is not None:
+        from chatfold.cli.picturing import run_picture
+
+        if dot:
+            raise UsageProblem("--dot prints text for Graphviz; the picture is drawn without it: leave one of them out")
+        run_picture(
+            Out(), source, output, over=over, times=times, timeline=timeline, json=json, db=db, log_level=log_level
+        )
+        return
     run_graph(Out(), source, as_dot=dot, over=over, json=json, db=db, log_level=log_level)
+
+
+def report(
+    source: Source,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+    ] = None,
+    db: Db = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Write a report of a chat as one HTML file, to be read offline or attached to a ticket.
+
+    The machine with its way, counts and times; where the time went; errors, decisions, transcript, events. The file
+    refers to nothing outside of itself and has no script. It holds what the chat says: give it to those who may read
+    that. A log that was altered is reported under a warning. Exit code 1: it was.
+
+    \b
+    Examples:
+      chatfold report CHAT -o chat.html
+      chatfold report saved.jsonl > report.html
+    """
+    from chatfold.cli.picturing import run_report
+
+    run_report(Out(), source, output, db=db, log_level=log_level)

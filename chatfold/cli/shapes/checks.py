@@ -108,7 +108,7 @@ class GraphText(Shape, frozen=True, kw_only=True, tag="graph"):
     """What ``graph`` drew.
 
     Attributes:
-        format: ``mermaid`` or ``dot``.
+        format: ``mermaid``, ``dot`` or ``svg``.
         text: The drawing's source.
     """
 
