@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from chatfold._lazy import lazy_namespace
 
 if TYPE_CHECKING:
+    from chatfold.replaying.conditions import Condition, ConditionError, Moment, parse_condition
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
     from events.checkpoints import Checkpoints
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Change": "events.diff",
     "Checkpoints": "events.checkpoints",
+    "Condition": "chatfold.replaying.conditions",
+    "ConditionError": "chatfold.replaying.conditions",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",
+    "Moment": "chatfold.replaying.conditions",
     "SourceNotFound": "chatfold.replaying.logs",
     "WorkFailed": "chatfold.replaying.many",
     "changes": "events.diff",
     "each": "chatfold.replaying.many",
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
+    "parse_condition": "chatfold.replaying.conditions",
     "plain": "events.diff",
 }
 
@@ -35,14 +40,18 @@ __all__ = [
     "MISSING",
     "Change",
     "Checkpoints",
+    "Condition",
+    "ConditionError",
     "Log",
     "LogSource",
+    "Moment",
     "SourceNotFound",
     "WorkFailed",
     "changes",
     "each",
     "find_log",
     "find_logs",
+    "parse_condition",
     "plain",
 ]
 
