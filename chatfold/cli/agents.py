@@ -5,9 +5,6 @@ Owns loading them and the built-in agent. Its model is each chat's own, so that 
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -15,6 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from chatfold.cli.guard import UsageProblem, plain_words
+from chatfold.references import ReferenceProblem, find_object
 from events.content import Json
 from generation.agents import Agent
 from generation.tools.contract import Tool, client_tool
@@ -53,22 +51,16 @@ def load_agents(references: Sequence[str], *, interactive: bool = False) -> list
     """
     if not references:
         return [built_in(interactive=interactive)]
-    here = os.getcwd()  # noqa: PTH109 -- sys.path holds texts
-    if here not in sys.path:
-        sys.path.append(here)
     return [agent for reference in references for agent in _load(reference)]
 
 
 def _load(reference: str) -> list[Agent]:
-    module, colon, attribute = reference.partition(":")
-    if not colon or not module or not attribute:
-        raise UsageProblem(f"--agents {reference}: give MODULE:NAME, such as myservice.agents:AGENTS")
     try:
-        value: object = importlib.import_module(module)
-        for name in attribute.split("."):
-            value = getattr(value, name)
+        value = find_object(reference)
         if callable(value) and not isinstance(value, Agent | Tool):
             value = value()
+    except ReferenceProblem as error:
+        raise UsageProblem(f"--agents {error}, such as myservice.agents:AGENTS") from error
     except (Exception, SystemExit) as error:
         raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
     if isinstance(value, Tool):

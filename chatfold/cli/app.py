@@ -42,7 +42,8 @@ def chatfold(
       chatfold demo                      watch a chat, then its timeline
       chatfold chat "Hello"              talk to the scripted model, without any key
       chatfold list                      which chats there are
-      chatfold replay CHAT               what happened, event by event, and why
+      chatfold replay CHAT               what happened, event by event
+      chatfold why CHAT                  why it did what it did, in words
       chatfold doctor CHAT               why it does not move, and what comes next
       chatfold verify --all              prove that nothing was altered
 
@@ -62,6 +63,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "list": app_look.list_chats,
     "show": app_look.show,
     "replay": app_look.replay,
+    "why": app_look.why,
     "doctor": app_look.doctor,
     "graph": app_look.graph,
     "verify": app_check.verify,

@@ -1,4 +1,4 @@
-"""Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``doctor``, ``graph``.
+"""Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``why``, ``doctor``, ``graph``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from chatfold.cli.options import ChatId, Db, Json, LogLevel, Source
+from chatfold.cli.guard import UsageProblem
+from chatfold.cli.options import ChatId, Db, Jobs, Json, LogLevel, Source, Sources
 from chatfold.cli.output import Out
 
 
@@ -71,10 +72,30 @@ def show(source: Source, db: Db = None, json: Json = False, log_level: LogLevel 
 
 
 def replay(
-    source: Source,
+    sources: Sources,
     at: Annotated[
         int | None, typer.Option("--at", metavar="VERSION", min=0, help="Show the state after this event instead.")
     ] = None,
+    decide: Annotated[
+        bool, typer.Option("--decide", help="Take every decision again, and tell where it is another one.")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All drifts of a log, not the first alone.")] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE|MODULE:NAME",
+            help="Decide under another policy: a .toml or .json file with the fields that differ, or a function from "
+            "the recorded policy to another one.",
+        ),
+    ] = None,
+    decider: Annotated[
+        str | None,
+        typer.Option(
+            "--decider", metavar="MODULE:NAME", help="Decide by a function of your own, of a state and a policy."
+        ),
+    ] = None,
+    jobs: Jobs = None,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
@@ -84,19 +105,70 @@ def replay(
     Statuses come with the execution state (P0 P1 R0 R1 I0 I1 A0 A1 W E0 E1 X...). Times are UTC. A log that was
     altered is shown under a warning that names the version. Exit code 1: it was.
 
+    With --decide, of one log or of many: every decision is taken again by today's rules, on the state before it and
+    under the recorded policy, and compared with the recorded one. A drift is told with both rules and all that differs.
+    No model is asked and no tool runs. With --policy or --decider, only what would have been done otherwise is told.
+    Exit code 1: something drifted, or a log was altered or cannot be read.
+
     \b
     Examples:
       chatfold replay CHAT
       chatfold replay CHAT --at 12
       chatfold replay saved.jsonl --json | jq 'select(.rule != null)'
       chatfold export CHAT | chatfold replay -
+      chatfold replay --decide logs/
+      chatfold replay --decide saved.jsonl --all --policy stricter.toml
     """
+    only = {"--all": everything, "--policy": policy, "--decider": decider, "--jobs": jobs}
+    if decide:
+        from chatfold.cli.decided import Asked, run_decide
+        from chatfold.replaying.whatif import WhatIfNames
+
+        if at is not None:
+            raise UsageProblem("--at and --decide are two questions; ask one")
+        names = WhatIfNames(policy=policy, decider=decider)
+        run_decide(Out(), Asked(sources, everything, names, jobs, json), db=db, log_level=log_level)
+        return
     from chatfold.cli.looking import run_replay, run_state
 
+    for option, given in only.items():
+        if given:
+            raise UsageProblem(f"{option} is about decisions: say --decide too")
+    if len(sources) > 1:
+        raise UsageProblem("one log at a time is shown; several are for --decide")
     if at is None:
-        run_replay(Out(), source, json=json, db=db, log_level=log_level)
+        run_replay(Out(), sources[0], json=json, db=db, log_level=log_level)
     else:
-        run_state(Out(), source, at=at, json=json, db=db, log_level=log_level)
+        run_state(Out(), sources[0], at=at, json=json, db=db, log_level=log_level)
+
+
+def why(
+    source: Source,
+    version: Annotated[
+        int | None,
+        typer.Argument(metavar="VERSION", min=1, help="The event to explain. Without: how the chat came to its state."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All events, not those of the newest turn alone.")] = False,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
+    """Tell in words why a chat did something: from what was recorded with each decision.
+
+    Of a decision: its rule and why it held, what was read, and why each rule before it was passed by. Of another event:
+    where it came from, and which decision is behind it. Without a version: the events of the newest turn with a reason
+    each, where the chat stands, and its newest decision. The rules are explained in docs/decision-rules.md, each under
+    its id. Exit code 1: the log was altered.
+
+    \b
+    Examples:
+      chatfold why CHAT
+      chatfold why saved.jsonl 17
+      chatfold why CHAT --all --json | jq 'select(.decision.rule == "D7")'
+    """
+    from chatfold.cli.why import run_why
+
+    run_why(Out(), source, version, everything=everything, json=json, db=db, log_level=log_level)
 
 
 def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:

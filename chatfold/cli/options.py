@@ -34,3 +34,21 @@ Source = Annotated[
     ),
 ]
 ChatId = Annotated[str, typer.Argument(metavar="CHAT", help="The chat's id.")]
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE|CHAT...",
+        help="Log files (with a path separator, ending in .jsonl, existing, or - for stdin), folders (all .jsonl files "
+        "in them and below), patterns (** for any folders), or chats' ids.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="COUNT",
+        min=1,
+        help="Processes at once; 1 for this one alone. As many as there are cores, where nothing is said.",
+    ),
+]

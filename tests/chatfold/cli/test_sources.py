@@ -39,7 +39,17 @@ def cut_off(file: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize(
     "command",
-    [["show"], ["replay"], ["replay", "--at", "3"], ["verify"], ["graph"], ["replay", "--json"]],
+    [
+        ["show"],
+        ["replay"],
+        ["replay", "--at", "3"],
+        ["verify"],
+        ["graph"],
+        ["replay", "--json"],
+        ["replay", "--decide", "--all", "--jobs", "1"],
+        ["why"],
+        ["why", "--all"],
+    ],
     ids=" ".join,
 )
 def test_a_file_is_read_without_a_socket(cli: Cli, cut_off: str, command: list[str]) -> None:

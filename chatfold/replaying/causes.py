@@ -1,0 +1,175 @@
+"""Where each event of a log came from: a decision, the effect that one began, a user, a deadline, a dead holder. Pure.
+
+Owns the sentence for each type of event. All of it is told from the log alone, without its contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from chatfold.replaying.taken import recorded_decision
+from chatfold.replaying.words import Explanation, explain
+from events.effects import Interrupting
+from events.envelope import Recorded
+from events.records import ErrorInfo, ReleaseReason
+from events.vocabulary import (
+    Acquired,
+    ActionExpired,
+    ActionExpiredTurnEnded,
+    AttemptStarted,
+    CompactionCommitted,
+    ContextPersisted,
+    InterruptionFinished,
+    PolicyRecorded,
+    Reconciled,
+    Released,
+    RetryScheduled,
+    StepCommitted,
+    ToolResultRecorded,
+    TurnFailed,
+)
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """Where one event came from.
+
+    Attributes:
+        version: The event's.
+        event: Its type.
+        because: Why it is there, in a clause.
+        decided_at: The version of the event with the decision behind it; its own where it carries one out; None where
+            none is.
+        decision: That decision in words, of an event that carries one out.
+    """
+
+    version: int
+    event: str
+    because: str
+    decided_at: int | None = None
+    decision: Explanation | None = None
+
+
+class _Before(NamedTuple):
+    """What came before an event: the newest start of an attempt, and the newest end of a turn by a user."""
+
+    started: int | None
+    ended: int | None
+
+
+_RELEASES: Final[Mapping[ReleaseReason, str]] = MappingProxyType(
+    {
+        "shutdown": "the worker was stopped",
+        "drain": "the worker is to take up nothing more, and let the chat go",
+        "capacity": "the worker had nobody to run it, and let the chat go for another one",
+        "agent_not_here": "the worker does not have the chat's agent",
+        "fault": "what ran the chat in the worker died",
+    }
+)
+
+
+def _attempt(event: Any, before: _Before) -> str:
+    by = "" if before.started is None else f", which version {before.started} began"
+    return f"it is what came of attempt {event.attempt}{by}"
+
+
+def _error(error: ErrorInfo) -> str:
+    status = "" if error.status_code is None else f" (status {error.status_code})"
+    return f"{error.kind}{status}"
+
+
+def _unknown(calls: Sequence[str]) -> str:
+    return f"; whether {', '.join(calls)} took effect is not known" if calls else ""
+
+
+def _acquired(event: Acquired, _: _Before) -> str:
+    if not event.takeover:
+        return "a worker took the chat up"
+    return f"the holder before was dead, and a worker took the chat over{_unknown(event.unknown)}"
+
+
+def _retry(event: RetryScheduled, before: _Before) -> str:
+    by = "" if before.started is None else f", which version {before.started} began,"
+    wait = event.delay_us / 1_000_000
+    return f"attempt {event.attempt}{by} failed: {_error(event.error)}; it is tried again after {wait:g} s"
+
+
+def _failed(event: TurnFailed, before: _Before) -> str:
+    if event.attempt is None or before.started is None:
+        return f"the turn could not go on: {_error(event.error)}{_unknown(event.unknown)}"
+    what = f"attempt {event.attempt}, which version {before.started} began, failed"
+    return f"{what}: {_error(event.error)}{_unknown(event.unknown)}"
+
+
+def _interrupted(_: InterruptionFinished, before: _Before) -> str:
+    return "a user ended the turn" + ("" if before.ended is None else f" at version {before.ended}")
+
+
+def _expired(event: ActionExpired | ActionExpiredTurnEnded, _: _Before) -> str:
+    return f"the client did not answer before the deadline of what it was asked at version {event.action}"
+
+
+_SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
+    {
+        Acquired: _acquired,
+        Released: lambda event, _: _RELEASES[event.reason] + _unknown(event.unknown),
+        PolicyRecorded: lambda _event, _before: "decisions depend on it, and it was not recorded in this form before",
+        ToolResultRecorded: _attempt,
+        StepCommitted: _attempt,
+        CompactionCommitted: _attempt,
+        ContextPersisted: _attempt,
+        RetryScheduled: _retry,
+        TurnFailed: _failed,
+        InterruptionFinished: _interrupted,
+        ActionExpired: _expired,
+        ActionExpiredTurnEnded: _expired,
+        Reconciled: lambda event, _: f"its state was one that must not be, and was repaired: {_error(event.error)}",
+    }
+)
+"""What is said of an event that carries no decision out, by its type; of others it is who wrote it."""
+
+_OF_AN_ATTEMPT: Final = frozenset(
+    {ToolResultRecorded, StepCommitted, CompactionCommitted, ContextPersisted, RetryScheduled, TurnFailed}
+)
+"""What comes of an attempt, and so of the decision to begin it."""
+
+_WRITERS: Final = MappingProxyType(
+    {
+        "user": "{} asked for it",
+        "worker": "a worker wrote it beside the turns",
+        "system": "the service did it by itself",
+    }
+)
+
+
+def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
+    """Yield where each event of a chat's log came from, given from its first event on; contents are not needed."""
+    before = _Before(None, None)
+    for recorded in log:
+        yield _cause(recorded, before)
+        if isinstance(recorded.event, AttemptStarted):
+            before = before._replace(started=recorded.version)
+        elif isinstance(recorded.event, Interrupting):
+            before = before._replace(ended=recorded.version)
+
+
+def _cause(recorded: Recorded, before: _Before) -> Cause:
+    event, version, name = recorded.event, recorded.version, recorded.envelope.type
+    taken = recorded_decision(event)
+    if taken is not None:
+        told = explain(taken.decision)
+        return Cause(version=version, event=name, because=told.because, decided_at=version, decision=told)
+    says = _SAYS.get(type(event))
+    if says is None:
+        actor = recorded.envelope.actor
+        who = "a user" if actor.id is None else f"the user {actor.id}"
+        return Cause(version=version, event=name, because=_WRITERS[actor.kind].format(who))
+    decided = before.started if type(event) in _OF_AN_ATTEMPT and _of_attempt(event) else None
+    return Cause(version=version, event=name, because=says(event, before), decided_at=decided)
+
+
+def _of_attempt(event: Any) -> bool:
+    return event.attempt is not None
