@@ -171,6 +171,41 @@ def why(
     run_why(Out(), source, version, everything=everything, json=json, db=db, log_level=log_level)
 
 
+def step(
+    source: Source,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="VERSION", min=0, help="Begin there, not at the end.")
+    ] = None,
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            "--break", metavar="CONDITION", help="Where `c` stops, such as 'status == error and tokens > 1000'."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show what a chat in a store does from now on; nothing is written.")
+    ] = False,
+    db: Db = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Step through a chat in the terminal: its events, the machine, the state, what changed and why, and the prompt.
+
+    Keys: arrows step, Home and End, g goes to a version; d e o jump to the next decision, error or tool, t to a
+    transition, / finds text, n again (capitals: backwards); b sets a breakpoint, c goes on to it; m marks a version to
+    compare with; 1 to 4 change the pane; y copies the moment as a test; q ends. docs/step.md names what conditions ask.
+    Needs the extra: pip install 'chatfold[step]'.
+
+    \b
+    Examples:
+      chatfold step saved.jsonl --at 17
+      chatfold step CHAT --follow
+      chatfold step saved.jsonl --break 'rule == D7 or tool == look_up'
+    """
+    from chatfold.cli.step import run_step
+
+    run_step(source, at=at, stop=stop, follow=follow, db=db, log_level=log_level)
+
+
 def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
     """Answer in one screen: why is this chat not moving, what will happen next, and when?
 
