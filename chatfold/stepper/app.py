@@ -97,7 +97,7 @@ class StepApp(App[None]):
         Binding("D", "jump('decision', -1)", "decision before", show=False),
         Binding("E", "jump('error', -1)", "error before", show=False),
         Binding("O", "jump('tool', -1)", "tool before", show=False),
-        Binding("t", "ask('transition')", "transition"),
+        Binding("t", "ask('transition')", "trigger"),
         Binding("slash", "ask('text')", "find", key_display="/"),
         Binding("n", "again(1)", "again", show=False),
         Binding("N", "again(-1)", "again, back", show=False),
@@ -143,7 +143,7 @@ class StepApp(App[None]):
         self.show()
         self.run_worker(self._fold, thread=True, group="fold")
         if self._live is not None:
-            self.set_interval(EVERY_SECONDS, self._follow)
+            self.set_interval(EVERY_SECONDS, self.action_follow)
 
     def show(self) -> None:
         """Show where the model stands."""
@@ -319,7 +319,8 @@ class StepApp(App[None]):
         self._folded, self._fault = True, fault
         self.show()
 
-    async def _follow(self) -> None:
+    async def action_follow(self) -> None:
+        """Read what the chat did since; who stood at its end stays there."""
         if self._live is None:
             return
         at_end = self.stepper.version == self.stepper.last
