@@ -193,7 +193,7 @@ def step(
     Keys: arrows step, Home and End, g goes to a version; d e o jump to the next decision, error or tool, t to a
     transition, / finds text, n again (capitals: backwards); b sets a breakpoint, c goes on to it; m marks a version to
     compare with; 1 to 4 change the pane; y copies the moment as a test; q ends. docs/step.md names what conditions ask.
-    Needs the extra: pip install 'chatfold[step]'.
+    It needs Textual, which the extra `step` brings.
 
     \b
     Examples:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatfold.replaying.condition_names import EVENT_NAMES, STATE_NAMES, Kind
+from chatfold.replaying.condition_names import EVENT_NAMES, STATE_NAMES, EventName, Kind, StateName
 from chatfold.replaying.conditions import Condition, ConditionError, Moment, parse_condition
 from events.codec import decode_each
 from events.content import Content
@@ -19,6 +21,7 @@ from events.records import ActionItem, Actor, Decision, ErrorInfo, OpenAction
 from events.state import ChatState
 from events.vocabulary import AttemptStarted, Event, MessageSent, Released, ToolResultRecorded, TurnFailed
 from tests.events.logs import log_of, text
+from tests.meta.source import ROOT
 
 CALL = OpenCall(key=CallKey("m1.0"), name="look_up", runner="local")
 
@@ -207,3 +210,11 @@ def test_any_text_is_a_condition_or_refused_at_a_place_in_it(said: str) -> None:
     except ConditionError as error:
         parsed = error
     assert isinstance(parsed, Condition) or 0 <= parsed.place <= len(said)
+
+
+def test_the_page_names_all_that_can_be_asked() -> None:
+    page = " ".join((ROOT / "docs" / "step.md").read_text().split())
+    tables: list[Mapping[str, EventName] | Mapping[str, StateName]] = [EVENT_NAMES, STATE_NAMES]
+    for name, named in ((name, table[name]) for table in tables for name in table):
+        plain_field = named.about.startswith("`")
+        assert (f"`{name}`" if plain_field else f"| `{name}` | {named.kind.value} | {named.about} |") in page
