@@ -233,7 +233,7 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
     first = next(numbered, None)
     if first is None:
         raise LogFileError(name, 1, "the file is empty")
-    header = _read_header(_text(first[1], name, 1), name)
+    header = read_header(_text(first[1], name, 1), name)
     events: list[StoredEvent] = []
     blobs: dict[str, bytes] = {}
     number = 1
@@ -252,7 +252,16 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
     return LogFile(header=header, events=tuple(events), blobs=blobs)
 
 
-def _read_header(line: bytes, name: str) -> LogHeader:
+def read_header(line: bytes, name: str) -> LogHeader:
+    """Read line 1 of a log file.
+
+    Args:
+        line: It.
+        name: The file's name, for errors.
+
+    Raises:
+        LogFileError: It is no header, or one of a newer format.
+    """
     try:
         probe: Any = _PROBE.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -66,6 +66,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "show": app_look.show,
     "replay": app_look.replay,
     "why": app_look.why,
+    "step": app_look.step,
     "doctor": app_look.doctor,
     "graph": app_look.graph,
     "report": app_look.report,

@@ -1,5 +1,4 @@
-"""Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``why``, ``doctor``, ``graph``.
-"""Commands that look at chats and change nothing: ``list``, ``show``, ``replay``, ``doctor``, ``graph``, ``report``.
+"""Commands that look and change nothing: ``list``, ``show``, ``replay``, ``why``, ``doctor``, ``graph``, ``report``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
@@ -12,7 +11,6 @@ import typer
 
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.options import ChatId, Db, Jobs, Json, LogLevel, Source, Sources
-from chatfold.cli.options import ChatId, Db, Json, LogLevel, Source
 from chatfold.cli.output import Out
 
 
@@ -172,6 +170,41 @@ def why(
     from chatfold.cli.why import run_why
 
     run_why(Out(), source, version, everything=everything, json=json, db=db, log_level=log_level)
+
+
+def step(
+    source: Source,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="VERSION", min=0, help="Begin there, not at the end.")
+    ] = None,
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            "--break", metavar="CONDITION", help="Where `c` stops, such as 'status == error and tokens > 1000'."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show what a chat in a store does from now on; nothing is written.")
+    ] = False,
+    db: Db = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Step through a chat in the terminal: its events, the machine, the state, what changed and why, and the prompt.
+
+    Keys: arrows step, Home and End, g goes to a version; d e o jump to the next decision, error or tool, t to a
+    transition, / finds text, n again (capitals: backwards); b sets a breakpoint, c goes on to it; m marks a version to
+    compare with; 1 to 4 change the pane; y copies the moment as a test; q ends. docs/step.md names what conditions ask.
+    It needs Textual, which the extra `step` brings.
+
+    \b
+    Examples:
+      chatfold step saved.jsonl --at 17
+      chatfold step CHAT --follow
+      chatfold step saved.jsonl --break 'rule == D7 or tool == look_up'
+    """
+    from chatfold.cli.step import run_step
+
+    run_step(source, at=at, stop=stop, follow=follow, db=db, log_level=log_level)
 
 
 def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:

@@ -180,6 +180,7 @@ def plain_words(message: str) -> str:
 
 
 _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
+    "chatfold.replaying.conditions.ConditionError": _plain(USAGE),
     "chatfold.replaying.logs.SourceNotFound": _plain(USAGE),
     "chatfold.replaying.many.WorkFailed": _plain(FAILED),
     "chatstate.errors.ChatNotFound": _not_found,

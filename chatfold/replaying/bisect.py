@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chatfold.replaying.condition_names import Moment
 from chatfold.replaying.conditions import Condition
 from events.envelope import Recorded
 from events.replay import ReplayStep, replay
@@ -23,4 +24,4 @@ def first_where(log: Iterable[Recorded], condition: Condition) -> ReplayStep | N
     Raises:
         EventsError: An event before that step cannot be read or applied.
     """
-    return next((step for step in replay(log) if condition(step)), None)
+    return next((step for step in replay(log) if condition(Moment(step.before, step.recorded, step.after))), None)

@@ -1,36 +1,51 @@
-"""Conditions on a moment of a log, as people type them: ``status == error and model_attempts > 3``.
+"""Conditions over one event and the states around it, as they are typed: ``status == error and tokens > 1000``. Pure.
 
-Owns the names that a condition may ask for (``NAMES``, one table), and the grammar: comparisons joined by ``and``,
-``or`` and ``not``, with parentheses. A condition is tried on a step of a replay: an event, and the states around it.
+Owns the grammar and its errors. What may be named stands in ``chatfold.replaying.condition_names``::
+
+    either   = both ("or" both)*
+    both     = one ("and" one)*
+    one      = "not" one | "(" either ")" | name | name comparison value
+    name     = a name of the tables, or "before." and a name of the state
+    value    = a word, a number (1_000 is one), true, false, none, or "a text in quotes"
+
+A name alone holds where there is something: a number that is not 0, a word but ``none``, true, one of several. ``==``
+of several words holds where one of them is the value. ``contains`` looks for a part, in small and capital letters
+alike.
 """
 
 from __future__ import annotations
 
-import operator
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-from chatstate.classify import classify
-from events.effects import Effects
-from events.parts import ReasoningPart, TextPart, ToolCallPart
-from events.replay import ReplayStep
-from events.state import ChatState
+from chatfold.replaying.condition_names import (
+    EVENT_NAMES,
+    STATE_NAMES,
+    EventName,
+    Kind,
+    Moment,
+    StateName,
+    Value,
+    text_of_event,
+)
 
-Condition: TypeAlias = Callable[[ReplayStep], bool]
+__all__ = ["Condition", "ConditionError", "Moment", "parse_condition", "text_of_event"]
 
-Kind: TypeAlias = Literal["text", "number", "yes or no", "texts"]
-"""What a name stands for; ``texts`` are several, and a comparison holds where it holds for one of them."""
+BEFORE: Final = "before."
+
+_Test: TypeAlias = Callable[[Moment], bool]
 
 
 class ConditionError(ValueError):
     """A condition that cannot be read.
 
     Attributes:
-        text: The condition as it was given.
-        place: Where in it, counted from 0.
-        why: What is wrong there.
+        text: The condition.
+        place: Where in it the fault is, from 0 on.
+        why: What is wrong.
     """
 
     def __init__(self, text: str, place: int, why: str) -> None:
@@ -40,264 +55,222 @@ class ConditionError(ValueError):
         self.why = why
 
     def __str__(self) -> str:
-        """Say where, and why."""
-        return f"the condition {self.text!r} cannot be read at character {self.place + 1}: {self.why}"
+        """Say what is wrong, and at which character, from 1 on."""
+        return f"condition {self.text!r}, character {self.place + 1}: {self.why}"
 
 
-class Name(NamedTuple):
-    """A name that a condition may ask for: what kind of value it has, how it is read, and what it means."""
+class Condition:
+    """A condition that was read: called with a moment, it says whether it holds there.
 
-    kind: Kind
-    read: Callable[[ReplayStep], Any]
-    meaning: str
+    Attributes:
+        text: As it was typed.
+        needs_content: Whether it reads texts: events must have been read with their contents.
+    """
 
+    __slots__ = ("_test", "needs_content", "text")
 
-def _state(kind: Kind, read: Callable[[ChatState], Any], meaning: str) -> Name:
-    return Name(kind, lambda step: read(step.after), meaning)
+    def __init__(self, text: str, test: _Test, *, needs_content: bool) -> None:
+        self.text: Final = text
+        self._test: Final = test
+        self.needs_content: Final = needs_content
 
+    def __call__(self, moment: Moment) -> bool:
+        """Return whether it holds."""
+        return self._test(moment)
 
-def _decision(step: ReplayStep, field: str) -> str | None:
-    decision = getattr(step.recorded.event, "decision", None)
-    return None if decision is None else str(getattr(decision, field))
-
-
-def _error(step: ReplayStep) -> str | None:
-    error = getattr(step.recorded.event, "error", None)
-    return None if error is None else str(error.kind)
-
-
-def _parts(step: ReplayStep, kind: type) -> list[Any]:
-    event = step.recorded.event
-    messages = (*event.added, *(each.message for each in event.queued)) if isinstance(event, Effects) else ()
-    return [part for message in messages for part in message.parts if isinstance(part, kind)]
-
-
-def _texts(step: ReplayStep) -> list[str]:
-    parts = (*_parts(step, TextPart), *_parts(step, ReasoningPart))
-    return [str(part.text.value) for part in parts if part.text.available]
-
-
-def _reasons(step: ReplayStep) -> list[str]:
-    event = step.recorded.event
-    answers = [answer.reason for answer in event.answers] if isinstance(event, Effects) else []
-    own = getattr(event, "reason", None) or getattr(getattr(event, "result", None), "reason", None)
-    return [str(reason) for reason in (*answers, own) if reason is not None]
-
-
-NAMES: Final[Mapping[str, Name]] = MappingProxyType(
-    {
-        "version": _state("number", lambda s: s.control.version, "the event's version"),
-        "event": Name("text", lambda step: step.recorded.envelope.type, "the event's type, as turn_failed"),
-        "trigger": Name("text", lambda step: step.recorded.event.trigger, "the transition, as fail_turn"),
-        "actor": Name("text", lambda step: step.recorded.envelope.actor.kind, "who caused it: user, worker, system"),
-        "rule": Name("text", lambda step: _decision(step, "rule"), "the rule of the event's decision, as D7"),
-        "action": Name("text", lambda step: _decision(step, "action"), "what that decision says to do"),
-        "error": Name("text", _error, "the kind of the error that the event has, as rate_limit"),
-        "reason": Name("texts", _reasons, "why a call was answered without its result, or the chat was released"),
-        "tool": Name("texts", lambda step: [p.name for p in _parts(step, ToolCallPart)], "tools that the event calls"),
-        "text": Name("texts", _texts, "texts and reasoning of messages that the event brings"),
-        "status": _state("text", lambda s: s.control.status if s.control.version else "none", "the status after it"),
-        "state": _state("text", lambda s: str(classify(s.control)), "the execution state after it, as R1"),
-        "agent": _state("text", lambda s: s.control.agent, "the agent"),
-        "model": _state("text", lambda s: s.control.model, "the model that the chat has chosen"),
-        "holder": _state("text", lambda s: s.control.holder, "the worker that has it"),
-        "messages": _state("number", lambda s: s.control.indexes.messages, "messages in history"),
-        "tokens": _state("number", lambda s: s.control.indexes.context_tokens, "tokens of the newest prompt"),
-        "output_tokens": _state("number", lambda s: s.control.usage.output, "tokens that models wrote in all"),
-        "cost_micros": _state("number", lambda s: s.control.cost_micros, "cost in all, in micro-units of currency"),
-        "steps": _state("number", lambda s: s.control.indexes.steps, "model steps of the turn"),
-        "turns": _state("number", lambda s: s.control.turns, "turns that were opened"),
-        "queued": _state("number", lambda s: len(s.control.queue), "messages in the queue"),
-        "open_calls": _state("number", lambda s: len(s.control.indexes.open_calls), "calls without a result"),
-        "attempt": _state("number", lambda s: s.control.attempt, "starts on the current history"),
-        "model_attempts": _state("number", lambda s: s.control.model_attempts, "those that the retry budget counts"),
-        "takeovers": _state("number", lambda s: s.control.takeovers, "times that its holder died on it"),
-        "epoch": _state("number", lambda s: s.control.epoch, "the epoch"),
-        "owed": _state("yes or no", lambda s: s.control.owed, "whether history owes a turn"),
-        "interrupting": _state("yes or no", lambda s: s.control.interrupting, "whether its turn is being ended"),
-        "archived": _state("yes or no", lambda s: s.control.archived, "whether it was put away"),
-        "stop_after": _state("yes or no", lambda s: s.control.indexes.stop_after, "a stop-after tool gave its result"),
-    }
-)
-"""The names, in the order of the documentation."""
-
-_Compare: TypeAlias = Callable[[Any, Any], bool]
-
-OPERATORS: Final[Mapping[str, _Compare]] = MappingProxyType(
-    {
-        "==": operator.eq,
-        "!=": operator.ne,
-        "<=": operator.le,
-        ">=": operator.ge,
-        "<": operator.lt,
-        ">": operator.gt,
-        "contains": operator.contains,
-    }
-)
-
-_FITTING: Final[Mapping[Kind, tuple[str, ...]]] = MappingProxyType(
-    {
-        "number": ("==", "!=", "<", "<=", ">", ">="),
-        "text": ("==", "!=", "contains"),
-        "texts": ("==", "!=", "contains"),
-        "yes or no": ("==", "!="),
-    }
-)
-
-_WORDS: Final = MappingProxyType({"yes": True, "true": True, "no": False, "false": False})
-
-_TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<quoted>"[^"]*"|'[^']*')|(?P<sign>==|!=|<=|>=|[<>()])|(?P<word>[^\s()<>=!"']+))"""
-)
-
-
-class _Token(NamedTuple):
-    place: int
-    text: str
-    quoted: bool = False
+    def __repr__(self) -> str:
+        """Show it as it was typed."""
+        return f"Condition({self.text!r})"
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the condition that a text says.
-
-    Names, operators and values: ``NAMES`` and ``OPERATORS``. A text stands bare or in quotes; ``none`` is a text that
-    is not there; a name of the kind yes or no may stand alone. ``not`` binds closer than ``and``, that closer than
-    ``or``.
+    """Read a condition.
 
     Raises:
-        ConditionError: It says none; names the place.
+        ConditionError: It cannot be read; says where, and what may have been meant.
     """
-    reader = _Reader(text, _tokens(text))
-    condition = reader.either()
-    reader.ended()
-    return condition
+    parser = _Parser(text)
+    return Condition(text, parser.whole(), needs_content=parser.needs_content)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    place: int
+
+
+_TOKENS: Final = re.compile(
+    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign>==|!=|<=|>=|<|>|\(|\))|(?P<word>[^\s()"'=!<>]+))""",
+    re.DOTALL,
+)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_NUMBER: Final = re.compile(r"-?\d[\d_]*\Z")
+_CONSTANTS: Final[Mapping[str, bool | None]] = MappingProxyType({"true": True, "false": False, "none": None})
+_END: Final = "the end"
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    place, end = 0, len(text.rstrip())
-    while place < end:
-        found = _TOKEN.match(text, place)
-        if found is None:
-            start = place + len(text[place:]) - len(text[place:].lstrip())
-            raise ConditionError(text, start, f"nothing begins with {text[start]!r}")
-        kind = found.lastgroup or "word"
-        said = found[kind]
-        quoted = kind == "quoted"
-        tokens.append(_Token(found.start(kind), said[1:-1] if quoted else said, quoted))
-        place = found.end()
-    return tokens
+    found: list[_Token] = []
+    place = 0
+    while text[place:].strip():
+        match = _TOKENS.match(text, place)
+        if match is None or match.lastgroup is None:
+            place += len(text[place:]) - len(text[place:].lstrip())
+            raise ConditionError(text, place, _unreadable(text[place]))
+        found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        place = match.end()
+    return [*found, _Token("end", _END, len(text))]
 
 
-class _Reader:
-    """Reads tokens one after the other, the loosest binding first."""
+def _unreadable(sign: str) -> str:
+    if sign in "\"'":
+        return "the quotation mark is not closed"
+    return f"{sign!r} means nothing here; it is == for equal, != for unequal"
 
-    def __init__(self, text: str, tokens: list[_Token]) -> None:
+
+class _Parser:
+    """Reads one condition from its first token to its last."""
+
+    def __init__(self, text: str) -> None:
         self._text: Final = text
-        self._tokens: Final = tokens
+        self._tokens: Final = _tokens(text)
         self._at = 0
+        self.needs_content = False
 
-    def either(self) -> Condition:
-        one = self._both()
+    def whole(self) -> _Test:
+        test = self._either()
+        if self._next.kind != "end":
+            self._fail(f"expected and, or, or the end, not {self._next.text!r}")
+        return test
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _took(self, *texts: str) -> str | None:
+        token = self._next
+        if token.kind in ("sign", "word") and token.text in texts:
+            self._at += 1
+            return token.text
+        return None
+
+    def _fail(self, why: str, at: _Token | None = None) -> NoReturn:
+        raise ConditionError(self._text, (at or self._next).place, why)
+
+    def _either(self) -> _Test:
+        tests = [self._both()]
         while self._took("or"):
-            one = _either(one, self._both())
-        return one
+            tests.append(self._both())
+        return tests[0] if len(tests) == 1 else lambda moment: any(test(moment) for test in tests)
 
-    def ended(self) -> None:
-        if self._at < len(self._tokens):
-            raise self._wrong("expected and, or, or the end")
-
-    def _both(self) -> Condition:
-        one = self._single()
+    def _both(self) -> _Test:
+        tests = [self._one()]
         while self._took("and"):
-            one = _both(one, self._single())
-        return one
+            tests.append(self._one())
+        return tests[0] if len(tests) == 1 else lambda moment: all(test(moment) for test in tests)
 
-    def _single(self) -> Condition:
-        if self._took("not"):
-            inner = self._single()
-            return lambda step: not inner(step)
+    def _one(self) -> _Test:
+        negations = 0
+        while self._took("not"):
+            negations += 1
         if self._took("("):
-            inner = self.either()
+            test = self._either()
             if not self._took(")"):
-                raise self._wrong("expected )")
-            return inner
-        return self._comparison()
-
-    def _comparison(self) -> Condition:
-        name = self._next("expected a name")
-        found = NAMES.get(name.text)
-        if found is None or name.quoted:
-            self._at -= 1
-            raise self._wrong(f"there is no {name.text!r}; there are {', '.join(NAMES)}")
-        sign = self._peek()
-        if sign is None or sign.quoted or sign.text not in OPERATORS:
-            if found.kind == "yes or no":
-                return lambda step: bool(found.read(step))
-            raise self._wrong(f"expected one of {' '.join(_FITTING[found.kind])} after {name.text}")
-        if sign.text not in _FITTING[found.kind]:
-            fitting = " ".join(_FITTING[found.kind])
-            raise self._wrong(f"{name.text} is a {found.kind}; it is compared by {fitting}")
-        self._at += 1
-        value = self._value(found.kind)
-        compare = OPERATORS[sign.text]
-        if found.kind == "texts":
-            return _of_any(found.read, compare, value, negated=sign.text == "!=")
-        return _compared(found.read, compare, value)
-
-    def _value(self, kind: Kind) -> object:
-        token = self._next("expected a value")
-        if kind == "number":
-            if token.text.lstrip("-").isdecimal() and token.text.isascii():
-                return int(token.text)
-        elif kind == "yes or no":
-            if token.text in _WORDS:
-                return _WORDS[token.text]
+                self._fail(f"expected ), not {self._next.text!r}" if self._next.kind != "end" else "a ) is missing")
         else:
-            return None if token.text == "none" and not token.quoted else token.text
-        self._at -= 1
-        raise self._wrong(f"{token.text!r} is no {'whole number' if kind == 'number' else 'yes or no'}")
+            test = self._comparison()
+        return (lambda moment: not test(moment)) if negations % 2 else test
 
-    def _peek(self) -> _Token | None:
-        return self._tokens[self._at] if self._at < len(self._tokens) else None
-
-    def _took(self, word: str) -> bool:
-        token = self._peek()
-        if token is None or token.quoted or token.text != word:
-            return False
+    def _comparison(self) -> _Test:
+        token = self._next
+        if token.kind != "word" or token.text in _CONSTANTS or token.text in ("and", "or", "contains"):
+            self._fail("expected a name" + (f", not {token.text!r}" if token.kind != "end" else ""))
+        name, read = self._named(token)
         self._at += 1
-        return True
+        sign = self._took(*_COMPARISONS)
+        if sign is None:
+            return lambda moment: read(moment) not in _NOTHING
+        allowed, compare = _COMPARISONS[sign]
+        if name.kind not in allowed:
+            self._fail(f"{token.text} is {name.kind.value}, for which there is no {sign}", self._tokens[self._at - 1])
+        value = self._value(token.text, name, sign)
+        return lambda moment: compare(read(moment), value)
 
-    def _next(self, missing: str) -> _Token:
-        token = self._peek()
-        if token is None:
-            raise self._wrong(missing)
+    def _named(self, token: _Token) -> tuple[StateName | EventName, Callable[[Moment], Value]]:
+        inner = token.text.removeprefix(BEFORE)
+        if (state := STATE_NAMES.get(inner)) is not None:
+            of_state = state.read
+            if inner != token.text:
+                return state, lambda moment: of_state(moment.before)
+            return state, lambda moment: of_state(moment.after)
+        event = EVENT_NAMES.get(token.text)
+        if event is None:
+            if inner in EVENT_NAMES:
+                self._fail(f"{inner} is a name of the event: there is none before", token)
+            self._fail(f"there is no name {token.text!r}{_meant(inner, (*EVENT_NAMES, *STATE_NAMES))}", token)
+        self.needs_content |= event.kind is Kind.TEXT
+        return event, event.read
+
+    def _value(self, shown: str, name: StateName | EventName, sign: str) -> Value:
+        token = self._next
+        if token.kind not in ("word", "text"):
+            self._fail("expected a value" + (f", not {token.text!r}" if token.kind != "end" else ""))
         self._at += 1
-        return token
+        quoted = token.kind == "text"
+        text = _ESCAPED.sub(r"\1", token.text[1:-1]) if quoted else token.text
+        if sign == "contains" or (quoted and name.kind in _SAID):
+            return text
+        if not quoted and text in _CONSTANTS and (text == "none" or name.kind is Kind.YES_NO):
+            return self._constant(text, name, sign, token)
+        if name.kind is Kind.NUMBER and not quoted and _NUMBER.match(text):
+            return int(text.replace("_", ""))
+        if name.kind not in _SAID or quoted:
+            self._fail(f"{shown} is {name.kind.value}, which {token.text} is not", token)
+        if name.words and text not in name.words:
+            self._fail(f"{shown} is never {text}{_meant(text, name.words)}", token)
+        return text
 
-    def _wrong(self, why: str) -> ConditionError:
-        token = self._peek()
-        return ConditionError(self._text, len(self._text) if token is None else token.place, why)
+    def _constant(self, text: str, name: StateName | EventName, sign: str, token: _Token) -> Value:
+        if sign not in ("==", "!="):
+            self._fail(f"{text} is neither more nor less than anything", token)
+        return text if text in name.words else _CONSTANTS[text]
 
 
-def _either(one: Condition, other: Condition) -> Condition:
-    return lambda step: one(step) or other(step)
+_SAID: Final = (Kind.WORD, Kind.WORDS)
+_NOTHING: Final[tuple[Value, ...]] = (None, False, 0, "", "none", ())
 
 
-def _both(one: Condition, other: Condition) -> Condition:
-    return lambda step: one(step) and other(step)
+def _meant(text: str, words: Iterable[str]) -> str:
+    close = difflib.get_close_matches(text, list(words), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
-def _compared(read: Callable[[ReplayStep], Any], compare: _Compare, value: object) -> Condition:
-    if compare is operator.contains:
-        return lambda step: (found := read(step)) is not None and value is not None and str(value) in found
-    return lambda step: compare(read(step), value)
+def _equal(found: Value, value: Value) -> bool:
+    if isinstance(found, tuple):
+        return value in found if value is not None else not found
+    return found == value
 
 
-def _of_any(read: Callable[[ReplayStep], Any], compare: _Compare, value: object, *, negated: bool) -> Condition:
-    """``== none`` holds where there are no texts at all, ``!= x`` where none of them is x."""
-    if value is None:
-        return lambda step: bool(read(step)) == negated
-    if negated:
-        return lambda step: value not in read(step)
-    return lambda step: any(compare(each, value) for each in read(step))
+def _ordered(compare: Callable[[int, int], bool]) -> Callable[[Value, Value], bool]:
+    """Nothing is neither more nor less than a number."""
+    return lambda found, value: isinstance(found, int) and isinstance(value, int) and compare(found, value)
+
+
+def _contains(found: Value, value: Value) -> bool:
+    part = str(value).casefold()
+    texts = found if isinstance(found, tuple) else () if found is None else (str(found),)
+    return any(part in text.casefold() for text in texts)
+
+
+_COMPARABLE: Final = (Kind.WORD, Kind.WORDS, Kind.NUMBER, Kind.YES_NO)
+_COMPARISONS: Final[Mapping[str, tuple[tuple[Kind, ...], Callable[[Value, Value], bool]]]] = MappingProxyType(
+    {
+        "==": (_COMPARABLE, _equal),
+        "!=": (_COMPARABLE, lambda found, value: not _equal(found, value)),
+        "<": ((Kind.NUMBER,), _ordered(lambda found, value: found < value)),
+        "<=": ((Kind.NUMBER,), _ordered(lambda found, value: found <= value)),
+        ">": ((Kind.NUMBER,), _ordered(lambda found, value: found > value)),
+        ">=": ((Kind.NUMBER,), _ordered(lambda found, value: found >= value)),
+        "contains": ((Kind.WORD, Kind.WORDS, Kind.TEXT), _contains),
+    }
+)

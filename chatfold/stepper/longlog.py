@@ -1,0 +1,164 @@
+"""Logs as the debugger holds them: opened at once however long they are, and an event parsed when it is looked at.
+
+A hundred thousand events as objects take half a gigabyte and seconds to make. A file is kept as its bytes, with the
+place of each line; the whole of it is checked later, beside the work of the one who looks.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, overload
+
+import msgspec
+from msgspec import Struct
+
+from chatfold.replaying.logs import STDIN, LogSource, SourceNotFound
+from events.digest import verify_chain
+from events.envelope import StoredEvent
+from events.errors import EventsError, LogFileError
+from events.logfile import check_keys, parse_event_line, read_header, read_log
+
+_BLOB: Final = b'{"blob":'
+
+
+class EventLines(Sequence[StoredEvent]):
+    """The events of a log file, each parsed when it is asked for.
+
+    Args:
+        data: The bytes of the file.
+        name: Its name, for errors.
+
+    Raises:
+        LogFileError: It has no header, or another number of events than the header says.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._data: Final = data
+        self._name: Final = name
+        places = _line_starts(data)
+        if len(places) < 2:
+            raise LogFileError(name, 1, "the file is empty")
+        header = read_header(self._line(places, 0), name)
+        lines = len(places) - 1
+        events = next((at for at in range(lines - 1, 0, -1) if not self._line(places, at).startswith(_BLOB)), 0)
+        if events != header.events:
+            why = f"{events} events, the header says {header.events}: lines are missing or added"
+            raise LogFileError(name, lines, why)
+        self.header: Final = header
+        self.blob_lines: Final = lines - 1 - events
+        self._places: Final = places
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return self.header.events
+
+    @overload
+    def __getitem__(self, at: int) -> StoredEvent: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[StoredEvent]: ...
+
+    def __getitem__(self, at: int | slice) -> StoredEvent | Sequence[StoredEvent]:
+        """Parse an event, or several.
+
+        Raises:
+            LogFileError: The line is not an event.
+        """
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        if at < 0:
+            at += len(self)
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        try:
+            return parse_event_line(self._line(self._places, at + 1))
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise LogFileError(self._name, at + 2, f"not a line of a log: {error}") from None
+
+    def _line(self, places: array[int], at: int) -> bytes:
+        return self._data[places[at] : places[at + 1]].rstrip(b"\r\n")
+
+    def check(self) -> None:
+        """Look at every line for a key that stands twice.
+
+        Raises:
+            LogFileError: One does, or cannot be read.
+        """
+        for at in range(len(self)):
+            try:
+                check_keys(self._line(self._places, at + 1))
+            except (ValueError, RecursionError) as error:
+                raise LogFileError(self._name, at + 2, str(error)) from None
+
+
+def _line_starts(data: bytes) -> array[int]:
+    """Return where each line begins, and at last where the file ends."""
+    places = array("q", [0])
+    at = data.find(b"\n")
+    while at >= 0:
+        places.append(at + 1)
+        at = data.find(b"\n", at + 1)
+    if places[-1] != len(data):
+        places.append(len(data))
+    return places
+
+
+class LongLog(Struct, frozen=True, kw_only=True):
+    """A log to step through.
+
+    Attributes:
+        name: What to call it.
+        chat: The chat's id.
+        events: Its events from version 1 on; of a chat that is followed, a list that grows.
+        blobs: Large contents by digest (hex).
+    """
+
+    name: str
+    chat: str
+    events: Sequence[StoredEvent]
+    blobs: Mapping[str, bytes]
+
+    def fault(self) -> str | None:
+        """Return what is wrong with it as a whole: not as it was written, or not readable; None where it is sound."""
+        try:
+            if isinstance(self.events, EventLines):
+                self.events.check()
+            verify_chain(self.events, self.blobs)
+        except (EventsError, ValueError) as error:
+            return str(error)
+        return None
+
+
+def open_long(source: LogSource) -> LongLog:
+    """Open a log. Of a file only the header and the places of the lines are read.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        OSError: It cannot be read.
+        LogFileError: It is no log.
+        ChatNotFound: There is no such chat.
+        StoreError: The store cannot be opened.
+    """
+    if source.place == "chat":
+        log = source.read()
+        return LongLog(name=log.name, chat=log.chat, events=list(log.events), blobs=log.blobs)
+    data = _bytes_of(source)
+    lines = EventLines(data, source.name)
+    blobs: Mapping[str, bytes] = {}
+    if lines.blob_lines:
+        # What is large stands at the end of the file; few logs have it, and all of it is needed to read any event.
+        blobs = read_log(data.split(b"\n")[: -1 if data.endswith(b"\n") else None], source.name).blobs
+    return LongLog(name=source.name, chat=lines.header.chat, events=lines, blobs=blobs)
+
+
+def _bytes_of(source: LogSource) -> bytes:
+    if source.where == STDIN:
+        return sys.stdin.buffer.read()
+    path = Path(source.where)
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise SourceNotFound(source.where, f"there is no log file {source.where}") from None

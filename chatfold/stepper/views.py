@@ -1,0 +1,236 @@
+"""What each pane of the debugger says, as styled text. Pure: from states and events to text, and no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+from rich.text import Text
+
+from chatfold.cli.output import one_line, printable
+from chatfold.cli.timeline import note, text_of, time_of
+from chatfold.replaying.words import explain
+from chatfold.stepper.model import Stepper
+from chatstate.classify import STATUS_OF, classify
+from chatstate.table import ANY_TRIGGERS, TABLE
+from events.content import Content
+from events.control import Control
+from events.diff import changes, shown
+from events.envelope import Recorded
+from events.records import Decision
+from events.state import ChatState
+from generation.prompt import BuiltPrompt
+from generation.prompt_types import PromptCall, PromptFile, PromptMessage, PromptReasoning, PromptResult
+
+STYLES: Final = {
+    "none": "dim",
+    "pending": "yellow",
+    "running": "cyan",
+    "requires_action": "magenta",
+    "waiting": "green",
+    "error": "red",
+}
+DIM: Final = "dim"
+NAME: Final = "bold"
+MOST_LINES: Final = 200
+"""Lines of one list that are shown; how many more there are is said."""
+TEXT_WIDTH: Final = 2000
+
+_MACHINE: Final = (
+    " pending ---> running ----> waiting",
+    "    ^           |   \\-----> error",
+    "    |           v",
+    "    \\---- requires_action",
+)
+"""The five statuses and the ways between them that a turn takes; users lead back to pending from waiting and error."""
+
+_NOT_TOLD: Final = ("$.version", "$.recorded_at", "$.updated_at")
+"""What changes with every event."""
+
+
+def row(recorded: Recorded, width: int) -> Text:
+    """Return the line of an event in the timeline: version, event, where it leads, rule and action."""
+    envelope = recorded.envelope
+    decision: Decision | None = getattr(recorded.event, "decision", None)
+    text = Text()
+    text.append(f"{envelope.version:>6} ", DIM)
+    text.append(envelope.type, "bold red" if getattr(recorded.event, "error", None) is not None else "")
+    if envelope.source != envelope.dest:
+        text.append(f" > {envelope.dest}", STYLES.get(envelope.dest, ""))
+    if decision is not None:
+        said = f" {decision.rule} {decision.action}"
+        fits = len(text) + len(said) <= width
+        text.append(said if fits else f" {decision.rule}", "bold yellow")
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def machine(control: Control, came: Recorded | None) -> Text:
+    """Return the machine with the current status lit, and below it the execution state and how the chat came to it."""
+    x = classify(control)
+    status = STATUS_OF.get(x, "none")
+    text = Text()
+    text.append("\n".join(_MACHINE), DIM)
+    text.highlight_words([status], f"bold reverse {STYLES[status]}")
+    by = f"by {came.event.trigger}" if came is not None else "before the first event"
+    text.append("\n")
+    text.append(f"{x}", f"bold {STYLES[status]}")
+    text.append(f"  {status}, {by}")
+    return text
+
+
+def changed(stepper: Stepper) -> Text:
+    """Return the event of the version, why it is there, and what it changed; or what changed since the mark."""
+    text = Text()
+    event = stepper.event
+    if stepper.mark is None and event is not None:
+        _event(text, event)
+    elif stepper.mark is not None:
+        text.append(f"from version {stepper.compared} (marked) to {stepper.version}\n", NAME)
+    else:
+        text.append("before the first event\n", NAME)
+    _head(text, "changed")
+    found = (str(each) for each in _state_changes(stepper.base, stepper.state))
+    _listed(text, found, none="nothing")
+    return text
+
+
+def _state_changes(before: ChatState, after: ChatState) -> Iterator[object]:
+    yield from changes(before.control, after.control, ignore=_NOT_TOLD)
+    if before.transcript is not None and after.transcript is not None:
+        yield from changes(before.messages, after.messages)
+
+
+def _event(text: Text, recorded: Recorded) -> None:
+    envelope, event = recorded.envelope, recorded.event
+    text.append(f"{envelope.version}  {envelope.type}", NAME)
+    actor = envelope.actor.kind if envelope.actor.id is None else f"{envelope.actor.kind} {envelope.actor.id}"
+    text.append(f"\n{time_of(envelope.recorded_at)} UTC, {printable(actor)}\n", DIM)
+    if said := note(event):
+        text.append(f"{said}\n")
+    decision: Decision | None = getattr(event, "decision", None)
+    if decision is None:
+        return
+    told = explain(decision)
+    _head(text, "why")
+    text.append(f"{told.rule} {told.action}", "bold yellow")
+    text.append(f": {printable(told.because)}\n")
+    for passed in told.passed:
+        text.append(f"  not {passed.rule}: {printable(passed.because)}\n", DIM)
+
+
+def state(now: ChatState) -> Text:
+    """Return what may come next, and what control holds, without what is neutral."""
+    text = Text()
+    following = [trigger for trigger in TABLE.get(classify(now.control), {}) if trigger not in ANY_TRIGGERS]
+    text.append("may come next: ", DIM)
+    text.append(f"{', '.join(following) or 'nothing'}\n")
+    _head(text, "control")
+    neutral = Control()
+    for part, empty, name in ((now.control, neutral, ""), (now.control.indexes, neutral.indexes, "indexes")):
+        if name:
+            _head(text, name)
+        for field in part.__struct_fields__:
+            value = getattr(part, field)
+            if field != "indexes" and value != getattr(empty, field):
+                text.append(f"{field:<22} ", DIM)
+                text.append(f"{one_line(_value(field, value), TEXT_WIDTH)}\n")
+    return text
+
+
+def _value(field: str, value: object) -> str:
+    if field.endswith("_at") and isinstance(value, int) and value:
+        return time_of(value)
+    return value if isinstance(value, str) else shown(value)
+
+
+def event(recorded: Recorded | None) -> Text:
+    """Return an event as it is stored, with its contents."""
+    if recorded is None:
+        return Text("before the first event")
+    built = msgspec.to_builtins({"envelope": recorded.envelope, "event": recorded.event}, enc_hook=_content)
+    data = msgspec.json.format(msgspec.json.encode(built), indent=2).decode()
+    return Text("\n".join(one_line_kept(line) for line in data.splitlines()[: 5 * MOST_LINES]))
+
+
+def one_line_kept(line: str) -> str:
+    """Return a line with its indentation, cut where it is very long."""
+    body = line.lstrip()
+    return " " * (len(line) - len(body)) + one_line(body, TEXT_WIDTH)
+
+
+def _content(value: object) -> Any:
+    if isinstance(value, Content):
+        return text_of(value) if not value.available else value.held
+    if isinstance(value, bytes):
+        return f"{len(value)} B"
+    raise TypeError(type(value).__name__)
+
+
+def prompt(built: BuiltPrompt) -> Text:
+    """Return the prompt as a provider would get it: system texts of history, and messages, the newest last."""
+    text = Text()
+    count = len(built.messages)
+    text.append(f"{count} messages", NAME)
+    text.append(", behind the system text and the tools of the agent, which no log has\n", DIM)
+    for system in built.system:
+        _head(text, "system")
+        text.append(f"{_cut(system)}\n")
+    first = max(0, count - MOST_LINES // 4)
+    if first:
+        text.append(f"\n... {first} messages before\n", DIM)
+    for message in islice(built.messages, first, None):
+        _prompt_message(text, message)
+    return text
+
+
+def _prompt_message(text: Text, message: PromptMessage) -> None:
+    _head(text, message.role)
+    for part in message.parts:
+        match part:
+            case PromptCall(name=name, arguments=arguments, id=call):
+                said = f"calls {name}({arguments})  [{call}]"
+            case PromptResult(id=call, name=name, text=output, is_error=is_error):
+                said = f"{name} {'failed' if is_error else 'gave'} [{call}]: {output}"
+            case PromptReasoning(text=reasoning):
+                said = f"(reasoning) {reasoning}"
+            case PromptFile(media_type=media, data=data):
+                said = f"(file, {media}, {len(data)} B of base64)"
+            case _:
+                said = part.text
+        text.append(f"{_cut(said)}\n")
+
+
+def _cut(said: str) -> str:
+    return "\n".join(printable(line[:TEXT_WIDTH]) for line in said.splitlines()[:MOST_LINES])
+
+
+def _head(text: Text, name: str) -> None:
+    text.append(f"\n{name}\n" if text.plain else f"{name}\n", "bold underline")
+
+
+def _listed(text: Text, lines: Iterator[str], *, none: str) -> None:
+    shown_lines: Sequence[str] = list(islice(lines, MOST_LINES + 1))
+    for line in shown_lines[:MOST_LINES]:
+        text.append(f"{one_line(line.removeprefix('$.'), TEXT_WIDTH)}\n")
+    if not shown_lines:
+        text.append(f"{none}\n", DIM)
+    if len(shown_lines) > MOST_LINES:
+        text.append("and more\n", DIM)
+
+
+def status_line(stepper: Stepper, fault: str | None, *, following: bool) -> Text:
+    """Return the line at the bottom: where it stands, what was said, and what is wrong with the log."""
+    text = Text(f" {printable(stepper.log.name)} {stepper.version}/{stepper.last} ", "reverse")
+    if following:
+        text.append(" live ", "bold green")
+    if stepper.mark is not None:
+        text.append(f" mark {stepper.mark} ", "magenta")
+    if stepper.breakpoint is not None:
+        text.append(f" break {printable(stepper.breakpoint.text)} ", "yellow")
+    if fault is not None:
+        text.append(f" {printable(fault)} ", "bold red")
+    text.append(f" {printable(stepper.said)}")
+    return text
