@@ -12,7 +12,7 @@ from chatfold.pictures.places import LAYOUTS, Layout, Place
 from chatfold.pictures.spans import duration
 from chatfold.pictures.styles import PICTURE
 from chatfold.pictures.svg import clean, document, element, text
-from chatstate.classify import STATUS_OF, X, classify
+from chatstate.classify import STATUS_OF, classify
 from chatstate.diagram import START, Edge, Edges, Over, machine_edges
 from events.envelope import Recorded
 from events.replay import replay
@@ -25,12 +25,9 @@ LABEL: Final = 0.36
 
 START_SIZE: Final = 9
 
-_COLOURS: Final = {
-    "pending": "pending",
-    "running": "running",
-    "requires_action": "requires_action",
-    "waiting": "waiting",
-}
+_STATUSES: Final = {str(x): status for x, status in STATUS_OF.items()}
+_SOUND: Final = {*_STATUSES, *_STATUSES.values()}
+"""Nodes that have the colour of a status, by its name; any other has that of an error."""
 
 
 class Way(Struct, frozen=True):
@@ -77,12 +74,14 @@ def machine_svg(over: Over, way: Way | None = None, *, times: bool = False) -> s
         arrows.setdefault((edge.source, edge.dest), {})[edge.trigger] = taken.get(edge, 0)
     # Those that were taken come last, so that they lie above the others.
     ordered = sorted(arrows.items(), key=lambda each: any(each[1].values()))
-    drawn = [_arrow(layout, ends, triggers, way is not None, arrows) for ends, triggers in ordered]
+    drawn = [
+        _arrow(layout, ends, triggers, counted=way is not None, bent=ends[::-1] in arrows) for ends, triggers in ordered
+    ]
     nodes = [_node(layout, name, place, way, times=times) for name, place in layout.places.items()]
     background = element("rect", class_="paper", width=layout.width, height=layout.height)
     title = "The state machine" if way is None else "The way of the chat through the state machine"
-    lines = [each for pair in drawn for each in pair[:1]]
-    labels = [each for pair in drawn for each in pair[1:]]
+    # Lines, nodes, labels: what is read lies on top.
+    lines, labels = zip(*drawn, strict=True)
     return document(layout.width, layout.height, [background, *lines, *nodes, *labels], title=title, style=PICTURE)
 
 
@@ -92,8 +91,7 @@ def _node(layout: Layout, name: str, place: Place, way: Way | None, *, times: bo
         return element("circle", cx=x, cy=y, r=START_SIZE, class_="start")
     seen = way is None or name == way.now or any(name in (edge.source, edge.dest) for edge in way.edges)
     now = way is not None and name == way.now
-    status = name if name in _COLOURS else str(STATUS_OF.get(X(name), "error")) if name in set(X) else "error"
-    colour = f"stroke:var(--{_COLOURS.get(status, 'error')})" if seen else ""
+    colour = f"stroke:var(--{_STATUSES.get(name, name) if name in _SOUND else 'error'})" if seen else ""
     box = element(
         "rect",
         x=x - layout.half_width, y=y - layout.half_height, width=2 * layout.half_width, height=2 * layout.half_height,
@@ -115,21 +113,17 @@ class _Curve(NamedTuple):
 
 
 def _arrow(
-    layout: Layout,
-    ends: tuple[str, str],
-    triggers: Mapping[str, int],
-    counted: bool,  # noqa: FBT001 -- one of its own calls
-    arrows: Mapping[tuple[str, str], object],
+    layout: Layout, ends: tuple[str, str], triggers: Mapping[str, int], *, counted: bool, bent: bool
 ) -> tuple[str, str]:
+    """Return an arrow and its label; of a way (``counted``), what was not taken has no label."""
     source, dest = ends
     taken = {trigger: times for trigger, times in triggers.items() if times}
     kind = " taken" if taken else ""
     one, other = layout.places[source], layout.places[dest]
-    curve = (
-        _loop(layout, one, min(len(taken or triggers), LABELS))
-        if source == dest
-        else _between(layout, one, other, bent=(dest, source) in arrows)
-    )
+    if source == dest:
+        curve = _loop(layout, one, min(len(taken or triggers), LABELS))
+    else:
+        curve = _between(layout, one, other, bent=bent)
     said = [f"{name} x{times}" if times > 1 else name for name, times in (taken or triggers).items()]
     tip = element("title", [clean(f"{source} to {dest}: {', '.join(said)}")])
     line = element("path", [tip], d=curve.path, class_=f"arc{kind}")

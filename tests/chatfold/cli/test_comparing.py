@@ -91,7 +91,7 @@ def test_where_a_condition_first_holds(logs: Cli) -> None:
     assert never.err == "A-1.jsonl: it holds at none of 21 versions\n"
     wrong = logs.run("bisect", "A-1.jsonl", "--when", "statis == error")
     assert wrong.code == 2
-    assert "there is no 'statis'" in wrong.err
+    assert "there is no name 'statis'" in wrong.err
 
 
 def test_a_fork_over_what_tools_did_is_made_only_if_one_says_so(stored: Cli) -> None:

@@ -85,5 +85,5 @@ def test_every_command_teaches_by_examples(command: str, capsys: pytest.CaptureF
     assert guard.run(app, [command, "--help"]) == 0
     said = capsys.readouterr().out
     assert f"  Examples:\n    chatfold {command}" in said or f"| chatfold {command}" in said
-    # All but what draws a screen and prints nothing.
-    assert ("--json" in said) is (command != "step")
+    # All but what draws a screen and prints nothing, and what writes a page for people.
+    assert ("--json" in said) is (command not in {"step", "report"})
