@@ -116,6 +116,11 @@ def judged(error: ErrorInfo) -> bool:
     return (text_of(error.detail) or "").startswith(_JUDGED)
 
 
+def called_alone(error: ErrorInfo) -> bool:
+    """Whether a summary had no text: of one that had nothing at all the engine says that there was no output."""
+    return error.message.text == stream_message("no_summary", error.provider or "")
+
+
 def thought_alone(error: ErrorInfo) -> bool:
     """Whether a summary had no text, but reasoning: nothing else of it says so."""
     return error.message.text == stream_message("summary_truncated", error.provider or "")

@@ -9,7 +9,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Final, NoReturn, cast
 
-from chatfold.rerunning.answers import classified, finish_of, judged, parts_of, text_of, thought_alone, told_of
+from chatfold.rerunning.answers import (
+    called_alone,
+    classified,
+    finish_of,
+    judged,
+    parts_of,
+    text_of,
+    thought_alone,
+    told_of,
+)
 from chatfold.rerunning.fates import Fate
 from events import vocabulary as v
 from events.content import Content
@@ -22,6 +31,7 @@ from generation.errors import ClassifiedError, ProviderError
 from generation.prompt_texts import summarised
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
+    CallEnd,
     ReasoningDelta,
     StreamPart,
     TextDelta,
@@ -105,6 +115,8 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
     if error is not None and fate.own:
         if thought_alone(error):
             yield ReasoningDelta(block=0, text="...")
+        if called_alone(error):
+            yield CallEnd(block=0, id="call", name="call", arguments="{}")
         if judged(error):
             yield finish_of(step, explanation=error.message.text)
             return

@@ -14,10 +14,12 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 
+from chatfold.engine import Engine
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.limits import Unsupported
 from chatfold.rerunning.run import rerun, rerun_events
 from chatfold.rerunning.words import told
+from chatfold.testing import UseTool, turn
 from chatfold.testing.simulation.run import simulate
 from events import vocabulary as v
 from events.content import Content
@@ -30,7 +32,7 @@ from generation.older import result_at
 from generation.plans import Hold
 from generation.providers.scripted import ScriptedProvider
 from generation.runner import ChatRunner
-from tests.chatfold.rerunning.kit import agent
+from tests.chatfold.rerunning.kit import agent, log_of, written
 from tests.checked_logs import watched
 
 
@@ -40,6 +42,17 @@ def test_all_events_come_out_again(log: Log) -> None:
     assert (report.again, report.difference, report.sections) == (report.events, None, ())
     assert report.not_compared == ("system, tools, options: support is not given",)
     assert list(told(report)) == [f"all {report.events} events came out again"]
+
+
+async def test_a_summary_of_calls_alone_is_none_again() -> None:
+    async def compacts(engine: Engine, chat: str) -> None:
+        await engine.compact(chat)
+
+    answers = [turn("One."), turn(UseTool("look_up", {"order": "A-17"})), turn("They talked.")]
+    log = log_of(await written(answers, compacts))
+    errors = [each.event.error for each in log.recorded() if isinstance(each.event, v.RetryScheduled)]
+    assert [error.message.text for error in errors] == ["The scripted model gave an empty summary."]
+    assert rerun(log).same
 
 
 async def test_it_runs_within_a_coroutine(log: Log) -> None:
