@@ -121,7 +121,7 @@ def _fenced(step: ReplayStep) -> Iterator[str]:
         yield f"an outcome of attempt {event.attempt} was recorded while the one under way was {running}"
     if isinstance(event, v.Acquired) and event.epoch != control.epoch + 1:
         yield f"epoch {event.epoch} follows epoch {control.epoch}"
-    decision = getattr(event, "decision", None)
+    decision = v.decision_of(event)
     if decision is not None and decision.policy != control.policy:
         yield "the decision was taken under a policy that is not the recorded one"
 

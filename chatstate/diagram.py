@@ -47,7 +47,7 @@ def machine_edges(over: Over = "status", *, everything: bool = False) -> dict[Ed
     for x, cells in TABLE.items():
         for trigger, cell in cells.items():
             if everything or trigger not in ANY_TRIGGERS:
-                edges |= {Edge(_node(x, over), trigger, _node(outcome, over)): 0 for outcome in cell.outcomes}
+                edges |= {Edge(node_of(x, over), trigger, node_of(outcome, over)): 0 for outcome in cell.outcomes}
     return edges
 
 
@@ -56,7 +56,7 @@ def path_edges(log: Iterable[Recorded], over: Over = "status") -> dict[Edge, int
     edges: dict[Edge, int] = {}
     for step in replay(log):
         before, after = classify(step.before.control), classify(step.after.control)
-        edge = Edge(_node(before, over), step.recorded.event.trigger, _node(after, over))
+        edge = Edge(node_of(before, over), step.recorded.event.trigger, node_of(after, over))
         edges[edge] = edges.get(edge, 0) + 1
     return edges
 
@@ -91,7 +91,8 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 
 
-def _node(x: X, over: Over) -> str:
+def node_of(x: X, over: Over) -> str:
+    """Return the node that an execution state is, or is a part of."""
     if x is X.N:
         return START
     return STATUS_OF.get(x, "invalid") if over == "status" else str(x)

@@ -124,6 +124,11 @@ class ModelPolicy(_Record, frozen=True, kw_only=True):
     options: str = ""
 
     @property
+    def reference(self) -> str:
+        """The model as ``provider/name``."""
+        return f"{self.provider}/{self.name}"
+
+    @property
     def has_price(self) -> bool:
         """Whether a category of its tokens has a price."""
         prices = (self.price_input, self.price_output, self.price_cache_read, self.price_cache_write)

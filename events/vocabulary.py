@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from events.records import Decision
 from events.vocabulary_keeping import (
     ActiveToolsChanged,
     AgentChanged,
@@ -183,3 +184,8 @@ ENDS_TURN: Final = (
     Reconciled,
 )
 """Events that end a turn (the interrupting ones only where they do not leave that to the holder)."""
+
+
+def decision_of(event: Event) -> Decision | None:
+    """Return the decision that an event carries out; None where it carries none."""
+    return getattr(event, "decision", None)

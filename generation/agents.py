@@ -20,7 +20,7 @@ from generation.errors import AgentDeclarationError, OptionRefused, UnknownModel
 from generation.models import ModelConfig, check_count, parse_model
 from generation.naming import Titles
 from generation.providers.native import ProviderTool, WebSearch, check_native
-from generation.tools.contract import Tool, is_duration
+from generation.tools.contract import Tool, duration_problem
 from generation.tools.registry import ToolSet
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}", re.ASCII)
@@ -52,11 +52,8 @@ class Limits:
             check_count("limits", name, getattr(self, name), 1)
         if self.fallback_context_limit is not None:
             check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
-        if not is_duration(self.action_timeout):
-            raise AgentDeclarationError(
-                "limits",
-                f"action_timeout must be positive seconds, at most a hundred years, not {self.action_timeout!r}",
-            )
+        if (problem := duration_problem("action_timeout", self.action_timeout)) is not None:
+            raise AgentDeclarationError("limits", problem)
         if self.on_expiry not in get_args(OnExpiry):
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):

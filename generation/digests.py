@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -70,16 +70,19 @@ class OptionsDigests:
 
 def options_digest(request: ModelRequest) -> str:
     """Return the digest of what a request says beside its texts and tools."""
-    return digest_of(
-        {
-            "model": request.model,
-            "max_output": request.max_output,
-            "effort": request.effort,
-            "tool_choice_none": request.tool_choice_none,
-            "options": request.options,
-            "extra": request.extra,
-        }
-    )
+    return digest_of(options_of(request))
+
+
+def options_of(request: ModelRequest) -> dict[str, Any]:
+    """Return what a request says beside its texts and tools, as it is digested."""
+    return {
+        "model": request.model,
+        "max_output": request.max_output,
+        "effort": request.effort,
+        "tool_choice_none": request.tool_choice_none,
+        "options": request.options,
+        "extra": request.extra,
+    }
 
 
 def tools_digest(tools: Sequence[ToolSpec], native: Sequence[ProviderTool]) -> str:

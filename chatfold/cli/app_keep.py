@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chatfold.cli.options import ChatId, Db, Json, LogLevel
+from chatfold.cli.options import ChatId, Db, Jobs, Json, LogLevel
 from chatfold.cli.output import Out
 
 
@@ -106,9 +106,7 @@ def record(
         str | None,
         typer.Option("--since", metavar="TIME", help="Only logs that went on since: 2026-11-28, 12h, 7d."),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="COUNT", min=1, help="Processes at once; else one for each core.")
-    ] = None,
+    jobs: Jobs = None,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,

@@ -186,9 +186,7 @@ def _section_lines(
 
 
 def _plain(changes: Sequence[Change]) -> tuple[Any, ...]:
-    return tuple(
-        {"path": change.path, "before": plain(change.before), "after": plain(change.after)} for change in changes
-    )
+    return tuple(plain(change) for change in changes)
 
 
 def _print(out: Out, done: _Done, *, json: bool) -> None:

@@ -16,7 +16,7 @@ from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from events.records import Decision, ErrorInfo
+from events.records import ErrorInfo
 from events.replay import replay
 from events.vocabulary import (
     Acquired,
@@ -32,6 +32,7 @@ from events.vocabulary import (
     ToolResultRecorded,
     TurnFailed,
     TurnFinished,
+    decision_of,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ NOTE_WIDTH: Final = 72
 WIDE: Final = 140
 """Columns that a timeline with everything on one line wants."""
 
-_STATUS_STYLE: Final = {
+STATUS_STYLES: Final = {
+    "none": "dim",
     "pending": "yellow",
     "running": "cyan",
     "requires_action": "magenta",
@@ -63,7 +65,7 @@ def timeline(events: Iterable[Recorded]) -> Iterator[EventLine]:
 def line_of(recorded: Recorded, *, before: str | None = None, after: str | None = None) -> EventLine:
     """Return the line of one event."""
     envelope, event = recorded.envelope, recorded.event
-    decision: Decision | None = getattr(event, "decision", None)
+    decision = decision_of(event)
     actor = envelope.actor
     return EventLine(
         version=envelope.version,
@@ -112,7 +114,7 @@ def _laid_out(line: EventLine, width: int | None) -> Text:
     text.append("  " if narrow else "")
     text.append(source if narrow else f"{source:>18}", "dim")
     text.append(" -> ", "dim")
-    text.append(dest if narrow else f"{dest:<18}", _STATUS_STYLE.get(line.dest, ""))
+    text.append(dest if narrow else f"{dest:<18}", STATUS_STYLES.get(line.dest, ""))
     between = "\n      " if narrow else "  "
     for part, style in (
         (f"{line.rule} {line.action}" if line.rule is not None else "", "bold yellow"),
@@ -145,7 +147,7 @@ def _special(event: Event) -> str | None:
         case Released(reason=reason, unknown=unknown):
             return reason + _unknown(unknown)
         case PolicyRecorded(policy=policy):
-            model = f"{policy.model.provider}/{policy.model.name}" if policy.model is not None else "no model"
+            model = policy.model.reference if policy.model is not None else "no model"
             return f"agent {policy.agent}, {model}, {len(policy.tools)} tools"
         case AttemptStarted(attempt=attempt, calls=calls):
             return f"attempt {attempt}" + (f": {', '.join(calls)}" if calls else "")

@@ -41,12 +41,13 @@ def run_why(
     if version is not None and everything:
         raise UsageProblem("name a version or say --all, not both")
     with opened(out, source, db, log_level) as log:
-        told = list(causes(log.bare()))
+        events = list(log.bare())
+        told = list(causes(events))
         if not 1 <= (1 if version is None else version) <= len(told):
             raise UsageProblem(
                 f"{log.name} has no version {1 if version is None else version}; its last is {len(told)}"
             )
-        stand = _stand(log.bare())
+        stand = _stand(events)
         first = 1 if everything else version or stand.turn
         wanted = told[first - 1 : version]
         if json:

@@ -25,8 +25,8 @@ from chatstate.audit import audit
 from events.diff import Change
 from events.envelope import Recorded
 from events.errors import EventsError
-from events.records import Decision
 from events.replay import replay
+from events.vocabulary import decision_of
 
 Check: TypeAlias = Literal["read", "fold", "audit", "decide", "prompts", "rerun"]
 CHECKS: Final[tuple[Check, ...]] = get_args(Check)
@@ -234,6 +234,6 @@ class _Run:
         """Return the rule of the last decision up to a version."""
         rule = None
         for recorded in self._events[:version]:
-            if isinstance(decision := getattr(recorded.event, "decision", None), Decision):
+            if (decision := decision_of(recorded.event)) is not None:
                 rule = decision.rule
         return rule

@@ -13,7 +13,7 @@ from chatfold.pictures.spans import duration
 from chatfold.pictures.styles import PICTURE
 from chatfold.pictures.svg import clean, document, element, text
 from chatstate.classify import STATUS_OF, classify
-from chatstate.diagram import START, Edge, Edges, Over, machine_edges
+from chatstate.diagram import START, Edge, Edges, Over, machine_edges, node_of
 from events.envelope import Recorded
 from events.replay import replay
 
@@ -51,8 +51,7 @@ def way_of(log: Iterable[Recorded], over: Over) -> Way:
         at = step.recorded.envelope.recorded_at
         if node != START:
             times[node] = times.get(node, 0) + max(0, at - since)
-        x = classify(step.after.control)
-        after = str(STATUS_OF.get(x, "invalid")) if over == "status" else str(x)
+        after = node_of(classify(step.after.control), over)
         edge = Edge(node, step.recorded.event.trigger, after)
         edges[edge] = edges.get(edge, 0) + 1
         node, since = after, at

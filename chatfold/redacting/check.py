@@ -26,6 +26,7 @@ from events.records import Decision
 from events.replay import ReplayStep, replay
 from events.state import ChatState
 from events.upcasting import REGISTRY
+from events.vocabulary import decision_of
 from generation.decide import decide_again
 from generation.decision import GenerationDecision
 
@@ -170,10 +171,10 @@ class _Check:
             self._problems.append("the audit says something else of it")
 
     def _decide(self, one: ReplayStep, other: ReplayStep) -> None:
-        then = getattr(one.recorded.event, "decision", None)
-        if not isinstance(then, Decision):
+        then = decision_of(one.recorded.event)
+        if then is None:
             return
-        now = getattr(other.recorded.event, "decision", then)
+        now = decision_of(other.recorded.event) or then
         before, after = _again(then, one.before), _again(now, other.before)
         self._decisions += 1
         if before is not None:

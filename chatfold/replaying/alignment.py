@@ -18,6 +18,7 @@ from events.ids import CallKey
 from events.indexes import find_call
 from events.parts import ToolCallPart
 from events.replay import ReplayStep, replay
+from events.vocabulary import decision_of
 
 BESIDE: Final = frozenset(
     {
@@ -125,7 +126,7 @@ def _next(first: Moved | None, rest: Iterator[Moved], context: int) -> tuple[Mov
 
 def _move(step: ReplayStep) -> Move:
     event = step.recorded.event
-    decision = getattr(event, "decision", None)
+    decision = decision_of(event)
     return Move(
         source=str(classify(step.before.control)),
         trigger=event.trigger,

@@ -46,9 +46,9 @@ class Difference(Struct, frozen=True, kw_only=True):
     def rule(self) -> str | None:
         """The rule by which the log's event was decided, or else the one that came; None where there was none."""
         for each in (self.want, self.got):
-            decision = getattr(each.event, "decision", None) if each is not None else None
+            decision = v.decision_of(each.event) if each is not None else None
             if decision is not None:
-                return str(decision.rule)
+                return decision.rule
         return None
 
 

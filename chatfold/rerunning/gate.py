@@ -34,17 +34,12 @@ class Endless(Exception):
 
 
 class Gate:
-    """Closed but while its worker's events are next.
-
-    Attributes:
-        knocks: Whether an append waits.
-    """
+    """Closed but while its worker's events are next."""
 
     def __init__(self) -> None:
         self._open = False
         self._held = False
         self._moved = asyncio.Event()
-        self.knocks = 0
 
     def open(self) -> None:
         """Let appends through, one after the other."""
@@ -66,9 +61,7 @@ class Gate:
 
     async def enter(self) -> None:
         """Wait until the gate is open."""
-        self.knocks += 1
         await self._until(lambda: self._open)
-        self.knocks -= 1
 
     async def leave(self) -> None:
         """Wait while it is kept back."""

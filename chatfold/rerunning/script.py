@@ -147,9 +147,9 @@ class Script:
             return event.digest
         if isinstance(event, v.Released) and event.reason == "agent_not_here":
             return None
-        decision = getattr(event, "decision", None)
+        decision = None if event is None else v.decision_of(event)
         if decision is not None:
-            return str(decision.policy)
+            return decision.policy
         # Nothing was decided: any will do.
         return next(iter(self.policies), "")
 

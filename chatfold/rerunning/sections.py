@@ -7,9 +7,9 @@ agents would send is kept there once (``Sections.take``), and later runs are com
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -19,7 +19,7 @@ from events.envelope import Recorded
 from events.records import Policy, RequestDigests
 from events.vocabulary import PolicyRecorded
 from generation.digest import digest_of
-from generation.digests import digest_request
+from generation.digests import digest_request, options_of
 from generation.prompt_types import ModelRequest
 
 Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy"]
@@ -72,7 +72,7 @@ class Sections(Struct, kw_only=True):
         digests = digest_request(request)
         self.texts.setdefault(digests.system, "\n\n".join(request.system))
         self.texts.setdefault(digests.tools, _pretty([*request.tools, *request.native]))
-        self.texts.setdefault(digests.options, _pretty(_options(request)))
+        self.texts.setdefault(digests.options, _pretty(options_of(request)))
         if request.continues is None:  # else it has but a part of them
             self.messages.setdefault(digests.messages, tuple(map(digest_of, request.messages)))
 
@@ -155,17 +155,6 @@ def _named(change: Change, policy: Policy) -> Change:
     if start != "$.tools" or not bracket or not place.isdigit() or int(place) >= len(policy.tools):
         return change
     return Change(f"$.tools[{policy.tools[int(place)].name}]{more}", change.before, change.after)
-
-
-def _options(request: ModelRequest) -> Mapping[str, Any]:
-    return {
-        "model": request.model,
-        "max_output": request.max_output,
-        "effort": request.effort,
-        "tool_choice_none": request.tool_choice_none,
-        "options": request.options,
-        "extra": request.extra,
-    }
 
 
 def _pretty(value: object) -> str:

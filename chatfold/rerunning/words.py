@@ -15,6 +15,7 @@ from chatfold.rerunning.run import RerunReport
 from chatfold.rerunning.sections import SectionChange, Sections
 from events.diff import MISSING, Change
 from events.envelope import Recorded
+from events.vocabulary import decision_of
 
 SHOWN: Final = 8
 """Changes of one event that are said; how many more there are is said too."""
@@ -58,7 +59,7 @@ def told_of(difference: Difference) -> Iterator[str]:
 
 def event_said(recorded: Recorded) -> str:
     """Return an event in a few words: version, type, statuses, and the decision that it carries out."""
-    envelope, decision = recorded.envelope, getattr(recorded.event, "decision", None)
+    envelope, decision = recorded.envelope, decision_of(recorded.event)
     decided = f"  {decision.rule} {decision.action}" if decision is not None else ""
     return f"{envelope.version:>4}  {envelope.type}  {envelope.source} -> {envelope.dest}{decided}"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from chatfold.replaying.conditions import Moment
 from chatstate.classify import classify
-from events.records import Decision
+from events.vocabulary import decision_of
 
 _TEST: Final = """\
 from chatfold import decode_log, load_log, state_at
@@ -47,7 +47,7 @@ def as_test(moment: Moment, name: str, file: str) -> str:
         state=str(classify(control)),
         event=recorded.envelope.type,
     )
-    decision: Decision | None = getattr(recorded.event, "decision", None)
+    decision = decision_of(recorded.event)
     if decision is not None:
         text += _DECISION.format(index=recorded.version - 1, rule=decision.rule, action=decision.action)
     return text

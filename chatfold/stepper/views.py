@@ -10,7 +10,7 @@ import msgspec
 from rich.text import Text
 
 from chatfold.cli.output import one_line, printable
-from chatfold.cli.timeline import note, text_of, time_of
+from chatfold.cli.timeline import STATUS_STYLES, note, text_of, time_of
 from chatfold.replaying.words import explain
 from chatfold.stepper.model import Stepper
 from chatstate.classify import STATUS_OF, classify
@@ -19,19 +19,11 @@ from events.content import Content
 from events.control import Control
 from events.diff import changes, shown
 from events.envelope import Recorded
-from events.records import Decision
 from events.state import ChatState
+from events.vocabulary import decision_of
 from generation.prompt import BuiltPrompt
 from generation.prompt_types import PromptCall, PromptFile, PromptMessage, PromptReasoning, PromptResult
 
-STYLES: Final = {
-    "none": "dim",
-    "pending": "yellow",
-    "running": "cyan",
-    "requires_action": "magenta",
-    "waiting": "green",
-    "error": "red",
-}
 DIM: Final = "dim"
 NAME: Final = "bold"
 MOST_LINES: Final = 200
@@ -53,12 +45,12 @@ _NOT_TOLD: Final = ("$.version", "$.recorded_at", "$.updated_at")
 def row(recorded: Recorded, width: int) -> Text:
     """Return the line of an event in the timeline: version, event, where it leads, rule and action."""
     envelope = recorded.envelope
-    decision: Decision | None = getattr(recorded.event, "decision", None)
+    decision = decision_of(recorded.event)
     text = Text()
     text.append(f"{envelope.version:>6} ", DIM)
     text.append(envelope.type, "bold red" if getattr(recorded.event, "error", None) is not None else "")
     if envelope.source != envelope.dest:
-        text.append(f" > {envelope.dest}", STYLES.get(envelope.dest, ""))
+        text.append(f" > {envelope.dest}", STATUS_STYLES.get(envelope.dest, ""))
     if decision is not None:
         said = f" {decision.rule} {decision.action}"
         fits = len(text) + len(said) <= width
@@ -73,10 +65,10 @@ def machine(control: Control, came: Recorded | None) -> Text:
     status = STATUS_OF.get(x, "none")
     text = Text()
     text.append("\n".join(_MACHINE), DIM)
-    text.highlight_words([status], f"bold reverse {STYLES[status]}")
+    text.highlight_words([status], f"bold reverse {STATUS_STYLES[status]}")
     by = f"by {came.event.trigger}" if came is not None else "before the first event"
     text.append("\n")
-    text.append(f"{x}", f"bold {STYLES[status]}")
+    text.append(f"{x}", f"bold {STATUS_STYLES[status]}")
     text.append(f"  {status}, {by}")
     return text
 
@@ -110,7 +102,7 @@ def _event(text: Text, recorded: Recorded) -> None:
     text.append(f"\n{time_of(envelope.recorded_at)} UTC, {printable(actor)}\n", DIM)
     if said := note(event):
         text.append(f"{said}\n")
-    decision: Decision | None = getattr(event, "decision", None)
+    decision = decision_of(event)
     if decision is None:
         return
     told = explain(decision)

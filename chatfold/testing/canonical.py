@@ -18,7 +18,7 @@ from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message, Usage
 from events.parts import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from events.records import Decision, Fact, LimitName
+from events.records import Fact, LimitName
 from events.replay import replay
 from events.state import ChatState
 from events.vocabulary import (
@@ -32,6 +32,7 @@ from events.vocabulary import (
     ToolResultRecorded,
     TurnFailed,
     TurnFinished,
+    decision_of,
 )
 
 __all__ = ["Kept", "canonical_text"]
@@ -93,7 +94,7 @@ def _lines(events: list[Recorded], keep: frozenset[Kept]) -> Iterator[str]:
         if "times" in keep:
             words.insert(0, f"+{timedelta(microseconds=envelope.recorded_at - first)}")
         yield f"{envelope.version:>4} {envelope.type:<24} {moves:<10} {'  '.join(filter(None, words))}".rstrip()
-        decision: Decision | None = getattr(step.recorded.event, "decision", None)
+        decision = decision_of(step.recorded.event)
         if decision is not None:
             yield f"{_INDENT}{decision.rule} {decision.action}{_facts(decision.evidence, keep)}"
         state = step.after
@@ -117,7 +118,7 @@ def _facts(facts: Mapping[str, Fact], keep: frozenset[Kept]) -> str:
 def _policy(event: PolicyRecorded) -> Iterator[str]:
     policy = event.policy
     yield f"agent {policy.agent}"
-    yield "no model" if policy.model is None else f"{policy.model.provider}/{policy.model.name}"
+    yield "no model" if policy.model is None else policy.model.reference
     if policy.tools:
         yield f"tools {' '.join(tool.name for tool in policy.tools)}"
 

@@ -62,7 +62,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
         """
         if model is self.policy.compaction_model and self.agent.compaction is not None:
             return self.agent.compaction
-        config = self.agent.find_model(f"{model.provider}/{model.name}")
+        config = self.agent.find_model(model.reference)
         if config is None:  # pragma: no cover - find_model gives a configuration for every reference
             raise ProviderError(ClassifiedError(kind="config", message="The model is not configured."))
         return config

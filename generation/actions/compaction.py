@@ -71,7 +71,7 @@ async def _by_models(attempt: Attempt, hint: str | None) -> Outcome:
 def _unresolved(attempt: Attempt, model: ModelPolicy) -> str | None:
     """Return why there is no provider for a model; None where there is one."""
     try:
-        attempt.runtime.provider(f"{model.provider}/{model.name}")
+        attempt.runtime.provider(model.reference)
     except (UnknownModel, MissingExtra, InvalidBaseUrl) as error:
         return str(error)
     return None

@@ -193,7 +193,7 @@ class ModelCall:
 
     def _provider(self) -> Provider:
         try:
-            provider = self.attempt.runtime.provider(f"{self.model.provider}/{self.model.name}")
+            provider = self.attempt.runtime.provider(self.model.reference)
             if not self.request.tool_choice_none:
                 check_native(self.model.provider, self.request.native)
         except (UnknownModel, MissingExtra, InvalidBaseUrl, OptionRefused) as error:

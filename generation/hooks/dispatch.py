@@ -28,7 +28,7 @@ from generation.hooks.contract import (
     hook_id,
 )
 from generation.models import check_count
-from generation.tools.contract import is_duration
+from generation.tools.contract import duration_problem
 from store.failpoints import reach
 from store.log import get_logger
 
@@ -89,10 +89,8 @@ def checked_timeout(name: str, seconds: float) -> float:
     Raises:
         AgentDeclarationError: They are no number of seconds that ends.
     """
-    if not is_duration(seconds):
-        raise AgentDeclarationError(
-            f"hook {name!r}", f"timeout must be positive seconds, at most a hundred years, not {seconds!r}"
-        )
+    if (problem := duration_problem("timeout", seconds)) is not None:
+        raise AgentDeclarationError(f"hook {name!r}", problem)
     return seconds
 
 
@@ -172,7 +170,9 @@ class Hooks:
             if not isinstance(cast("object", hook), Hook) or isinstance(hook, type):
                 raise AgentDeclarationError("hooks", f"{hook!r:.80} is no hook")
             if not isinstance(name := cast("object", hook.name), str):
-                raise AgentDeclarationError("hooks", f"the name of {hook!r:.80} must be a text, not {_kind(name)}")
+                raise AgentDeclarationError(
+                    "hooks", f"the name of {hook!r:.80} must be a text, not {type(name).__name__}"
+                )
             checked_events(name, hook.events)
             checked_timeout(name, hook.timeout)
         for name, count in (("slots", slots), ("admission", admission)):
@@ -271,10 +271,6 @@ class Hooks:
         async with self._admission, self._slots:
             with contained():
                 return await hook.ask(call)
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
 
 
 NO_HOOKS: Final = Hooks()

@@ -45,9 +45,11 @@ LONGEST: Final = 100 * 366 * 86_400
 """Seconds that a time may last at most, a hundred years: what comes after it must fit into an event."""
 
 
-def is_duration(seconds: object) -> bool:
-    """Whether something is a number of seconds that ends, within a hundred years."""
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST
+def duration_problem(name: str, seconds: object) -> str | None:
+    """Return what is wrong with a time that is declared, named for the message; None where it is one that ends."""
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST:
+        return None
+    return f"{name} must be positive seconds, at most a hundred years, not {seconds!r}"
 
 
 class CallCancelled(Exception):
@@ -174,10 +176,9 @@ class Tool:
             if not isinstance(flag := getattr(self, given), bool):
                 raise ToolDeclarationError(self.name, f"{given} must be True or False, not {type(flag).__name__}")
         for given in ("timeout", "action_timeout"):
-            if (seconds := getattr(self, given)) is not None and not is_duration(seconds):
-                raise ToolDeclarationError(
-                    self.name, f"{given} must be positive seconds, at most a hundred years, not {seconds!r}"
-                )
+            seconds = getattr(self, given)
+            if seconds is not None and (problem := duration_problem(given, seconds)) is not None:
+                raise ToolDeclarationError(self.name, problem)
         if self.on_expiry is not None and self.on_expiry not in get_args(OnExpiry):
             raise ToolDeclarationError(self.name, f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         self._check_client()
