@@ -98,14 +98,14 @@ def chatfold_provider() -> Iterator[ProviderMaker]:
 
 
 @pytest.fixture
-def chatfold_engine(chatfold_store: str) -> EngineMaker:
-    """Makes engines over the test's store.
+def chatfold_engine(chatfold_store: str, chatfold_provider: ProviderMaker) -> EngineMaker:
+    """Makes engines over the test's store, and fails the test where turns of a script are left over at its end.
 
     Used as ``async with chatfold_engine([AGENT], script=["Hi."]) as engine:``.
     """
     from chatfold.testing.fixtures import EngineMaker
 
-    return EngineMaker(chatfold_store)
+    return EngineMaker(chatfold_store, chatfold_provider)
 
 
 @pytest.fixture

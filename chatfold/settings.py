@@ -19,6 +19,7 @@ from generation.errors import InvalidBaseUrl
 from generation.providers.base_url import check_base_url
 from generation.runtime import WorkerSettings
 from store.failpoints import VARIABLE as FAILPOINTS
+from store.log import LEVELS
 
 _DAY: Final = 86_400
 
@@ -119,6 +120,21 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=_from_file(settings_cls))
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_flag(cls, value: object) -> object:
+        """Refuse True and False, which would be taken for 1 and 0: no setting is a flag."""
+        if isinstance(value, bool):
+            raise PydanticCustomError("flag", "must be no flag: there is no setting of this kind")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.lower() not in LEVELS:
+            raise PydanticCustomError("log_level", f"must be one of {', '.join(LEVELS)}")
+        return value
+
     @field_validator("base_url")
     @classmethod
     def _reachable(cls, value: str | None) -> str | None:
@@ -149,7 +165,7 @@ def config_file() -> Path | None:
     if named is not None:
         return Path(named)
     usual = Path("chatfold.toml")
-    return usual if usual.is_file() else None
+    return usual if usual.exists() else None
 
 
 def _from_file(settings: type[BaseSettings]) -> dict[str, Any]:

@@ -17,6 +17,9 @@ _ARGUMENTS: Final = frozenset({"exc_info", "stack_info"})
 _TAKEN: Final = frozenset(vars(logging.makeLogRecord({}))) - _ARGUMENTS | {"message", "asctime"}
 """Names that a record has already: standard logging raises where a field takes one of them."""
 
+LEVELS: Final = ("debug", "info", "warning", "error")
+"""Levels that can be asked for, in any case."""
+
 
 def get_logger(name: str) -> BoundLogger:
     """Return the logger of a module."""

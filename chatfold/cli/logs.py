@@ -14,8 +14,7 @@ import structlog
 
 from chatfold._layers import LAYERS
 from chatfold.cli.guard import UsageProblem
-
-LEVELS: Final = ("debug", "info", "warning", "error")
+from store.log import LEVELS
 
 OURS: Final = (*LAYERS, "chatfold")
 """The loggers that a level is for."""
@@ -31,7 +30,7 @@ def set_up(level: str) -> None:
         UsageProblem: Another one.
     """
     if level.lower() not in LEVELS:
-        raise UsageProblem(f"{level!r} is no log level; choose one of {', '.join(LEVELS)}")
+        raise UsageProblem(f"--log-level={level}: must be one of {', '.join(LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -111,11 +111,7 @@ def logs_of(folder: Path) -> list[LogSource]:
     if not folder.is_dir():
         raise SourceNotFound(str(folder), f"there is no folder {folder}")
     # By an absolute path: that of a folder in this one may look like a chat's id.
-    return find_logs([str(folder.absolute())], _no_store)
-
-
-def _no_store() -> str:
-    raise AssertionError("a corpus is a folder")
+    return find_logs([str(folder.absolute())])
 
 
 def beside(source: LogSource, suffix: str) -> Path:

@@ -138,7 +138,11 @@ class LogSource(Struct, frozen=True):
         return Log(name=self.where, chat=self.where, events=loaded.events, blobs=loaded.blobs)
 
 
-def find_log(argument: str, store: Callable[[], str]) -> LogSource:
+def _no_store() -> None:
+    """Where there is no store, what names a chat is found and cannot be read."""
+
+
+def find_log(argument: str, store: Callable[[], str | None] = _no_store) -> LogSource:
     """Return the one log that an argument names.
 
     Args:
@@ -150,7 +154,7 @@ def find_log(argument: str, store: Callable[[], str]) -> LogSource:
     return LogSource("file", argument) if is_file(argument) else LogSource("chat", argument, store())
 
 
-def find_logs(arguments: Iterable[str], store: Callable[[], str]) -> list[LogSource]:
+def find_logs(arguments: Iterable[str], store: Callable[[], str | None] = _no_store) -> list[LogSource]:
     """Return the logs that arguments name, each once: in the order of the arguments, those of a folder by their names.
 
     Args:
@@ -164,9 +168,9 @@ def find_logs(arguments: Iterable[str], store: Callable[[], str]) -> list[LogSou
     given = list(arguments)
     if STDIN in given and len(given) > 1:
         raise SourceNotFound(STDIN, "- (stdin) is one log; it cannot be named beside others")
-    known: list[str] = []
+    known: list[str | None] = []
 
-    def once() -> str:
+    def once() -> str | None:
         if not known:
             known.append(store())
         return known[0]
@@ -175,7 +179,7 @@ def find_logs(arguments: Iterable[str], store: Callable[[], str]) -> list[LogSou
     return list(dict.fromkeys(found))
 
 
-def _found(argument: str, store: Callable[[], str]) -> Iterable[LogSource]:
+def _found(argument: str, store: Callable[[], str | None]) -> Iterable[LogSource]:
     path = Path(argument)
     if is_file(argument) and path.is_dir():
         files = sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())

@@ -101,7 +101,15 @@ def read_events(log: AnyLog) -> list[Recorded]:
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
         TypeError: It is nothing that holds a log.
+        ValueError: It has no event, so there is nothing to be said of it.
     """
+    events = _events(log)
+    if not events:
+        raise ValueError("the log has no event: a chat's first is the one that began it")
+    return events
+
+
+def _events(log: AnyLog) -> list[Recorded]:
     if isinstance(log, str | Path):
         log = LogSource("file", str(log)).read()
     if isinstance(log, bytes):

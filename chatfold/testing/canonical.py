@@ -67,7 +67,8 @@ def canonical_text(log: AnyLog, *, keep: Collection[Kept] = ()) -> str:
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
     """
-    return "\n".join(_lines(read_events(log), frozenset(checked_kinds(keep)))) + "\n"
+    kinds = frozenset(checked_kinds(keep))
+    return "\n".join(_lines(read_events(log), kinds)) + "\n"
 
 
 def checked_kinds(keep: Collection[Kept]) -> Collection[Kept]:

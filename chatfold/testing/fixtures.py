@@ -44,7 +44,7 @@ def sources_of(folder: Path, sources: Sequence[object]) -> dict[str, LogSource]:
             raise LogsNotFound(f"chatfold_logs takes files, folders and patterns, not {source!r}")
         named.append(str(folder / source))
     try:
-        found = find_logs(named, _no_store)
+        found = find_logs(named)
     except SourceNotFound as missing:
         raise LogsNotFound(str(missing)) from None
     logs: dict[str, LogSource] = {}
@@ -55,10 +55,6 @@ def sources_of(folder: Path, sources: Sequence[object]) -> dict[str, LogSource]:
             name += "+"
         logs[name] = each
     return logs
-
-
-def _no_store() -> str:
-    raise LogsNotFound("chatfold_logs takes files, and no chats of a store")
 
 
 @contextmanager
@@ -121,12 +117,17 @@ class ProviderMaker:
 class EngineMaker:
     """Makes engines over one store.
 
+    Args:
+        store: Its URL.
+        models: Makes the scripted models, and knows whose scripts were not played to their end.
+
     Attributes:
         store: Its URL. Each engine over ``memory://`` has chats of its own; those over others share them.
     """
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, models: ProviderMaker | None = None) -> None:
         self.store: Final = store
+        self._models: Final = ProviderMaker() if models is None else models
 
     def __call__(
         self,
@@ -143,9 +144,15 @@ class EngineMaker:
             script: What the model ``scripted`` answers; or give ``providers``.
             settings: Times and limits, as for :class:`chatfold.Engine`.
             options: Further arguments of :class:`chatfold.Engine`.
+
+        Raises:
+            ValueError: Both a script and a model of that name are given.
         """
         if script is not None:
-            options["providers"] = {**options.get("providers", {}), NAME: ScriptedProvider(script)}
+            providers = options.get("providers") or {}
+            if NAME in providers:
+                raise ValueError(f"give script= or a provider {NAME!r}, not both")
+            options["providers"] = {**providers, NAME: self._models(script)}
         return Engine(self.store, agents, settings=settings, **options)
 
 

@@ -28,7 +28,7 @@ from generation.due import decision_due
 
 __all__ = ["Scenario", "fence_of", "given"]
 
-Given: TypeAlias = AnyCommand | Callable[[ChatState], AnyCommand]
+Commanded: TypeAlias = AnyCommand | Callable[[ChatState], AnyCommand]
 """A command of ``chatstate.commands``, or what makes one of the chat as it then stands: workers' commands name what
 they believe (``fence_of``)."""
 
@@ -89,7 +89,7 @@ class Scenario:
         self._under: Final = policy
         self._now: Final = now if now is not None else max(state.control.recorded_at, _EPOCH_US)
 
-    def when(self, *commands: Given, after: float = 1.0) -> Scenario:
+    def when(self, *commands: Commanded, after: float = 1.0) -> Scenario:
         """Give commands, one after the other; the first that is refused is the last.
 
         Args:

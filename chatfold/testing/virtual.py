@@ -37,8 +37,10 @@ class VirtualTimeStopped(RuntimeError):
 class VirtualTime:
     """A clock that stands still while anything is to be done, and then jumps to what is waited for next.
 
-    All clocks of the standard library are virtual within :meth:`run`, ``asyncio.sleep`` and timeouts too. Threads are
-    simulated: what runs in one takes up to 0.2 virtual seconds, by chance. Chance is the seed's, so a run repeats.
+    Virtual within :meth:`run` are the clocks of the module ``time``, ``asyncio.sleep`` and timeouts; not so
+    ``datetime.now()``. Threads are simulated: what runs in one takes up to 0.2 virtual seconds, by chance, and runs in
+    one piece. A sync tool that waits does so in real time, and no timeout ends it. Chance is the seed's, so a run
+    repeats.
 
     Args:
         seed: Decides what is left to chance: ids, jitter, how long threads take.

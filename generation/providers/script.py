@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from events.content import Json
+from events.errors import InvalidValue
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
@@ -92,7 +93,16 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 def turn(*steps: Step | str, finish: FinishReason | None = None, usage: Usage | None = None) -> Turn:
-    """Return a turn of ``steps``; a string stands for a :class:`Say`."""
+    """Return a turn of ``steps``; a string stands for a :class:`Say`.
+
+    Raises:
+        InvalidValue: Something is no step; the path says which.
+    """
+    for place, step in enumerate(steps):
+        given: object = step
+        if not isinstance(given, Step | str):
+            called = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+            raise InvalidValue(f"$.steps[{place}]", f"must be a step or a text, not {called}")
     return Turn(steps=tuple(Say(step) if isinstance(step, str) else step for step in steps), finish=finish, usage=usage)
 
 

@@ -138,6 +138,13 @@ class ScriptedProvider:
         script = self._script
         if callable(script):
             chosen = script(request)
+            given: object = chosen
+            if not isinstance(given, Turn | str):
+                close = getattr(given, "close", None)
+                if callable(close):
+                    close()  # a coroutine that nobody awaits
+                why = f"The script's function must give a turn or a text, not {type(given).__name__}."
+                raise ProviderError(ClassifiedError(kind="config", message=why, provider=self._name))
         elif len(self.requests) > len(script):
             raise ScriptExhausted(len(script), self._name)
         else:

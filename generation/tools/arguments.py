@@ -69,12 +69,28 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     try:
         # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
         with contained():
+            if tool.function is None:
+                # The client gets what the model wrote, so it is held to the letter of what the model was told.
+                tool.arguments.validate_json(_filled(text), strict=True)
+                _refuse_unknown(tool, value)
+                return value
             taken: dict[str, Any] = tool.arguments.validate_json(_filled(text))
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
+    except CallRefused:
+        raise
     except Exception as error:
         raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
-    return taken if tool.function is not None else value  # a client's type is for the client
+    return taken
+
+
+def _refuse_unknown(tool: Tool, value: dict[str, Json]) -> None:
+    known = tool.schema["properties"]
+    if tool.schema.get("additionalProperties") is not False or not isinstance(known, dict):
+        return
+    unknown = [child("$", name) for name in value if name not in known]
+    if unknown:
+        raise CallRefused(_REFUSED + "; ".join(f"{place}: there is no such argument" for place in unknown[:_MOST]))
 
 
 def arguments_problem(tool: Tool, text: str) -> str | None:
@@ -89,10 +105,9 @@ def arguments_problem(tool: Tool, text: str) -> str | None:
 def fits(tools: ToolSet, name: str, text: str) -> bool:
     """Whether a call can run as far as its arguments go: there is a tool of this name, and it takes them."""
     try:
-        parse_arguments(tools.find(name), text)
+        return arguments_problem(tools.find(name), text) is None
     except CallRefused:
         return False
-    return True
 
 
 def _explain(errors: list[ErrorDetails]) -> str:

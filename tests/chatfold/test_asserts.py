@@ -18,6 +18,7 @@ from chatfold.testing import (
     assert_replays,
     assert_reruns,
     assert_valid_prompts,
+    given,
 )
 from chatfold.testing.asserts import AnyLog
 from events.envelope import Recorded
@@ -98,6 +99,12 @@ def test_what_was_altered_is_named(exported: bytes, tmp_path: Path) -> None:
 def test_what_is_no_log_is_refused(log: AnyLog, error: type[Exception]) -> None:
     with pytest.raises(error):
         assert_replays(log)
+
+
+@pytest.mark.parametrize("claim", [assert_replays, assert_reruns, assert_valid_prompts, given])
+def test_nothing_can_be_said_of_no_event(claim: Callable[[AnyLog], object]) -> None:
+    with pytest.raises(ValueError, match="the log has no event"):
+        claim([])
 
 
 def test_a_run_that_waits_for_ever_is_told() -> None:

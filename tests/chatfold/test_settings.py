@@ -174,3 +174,27 @@ def test_what_others_read_is_not_warned_of(monkeypatch: pytest.MonkeyPatch, vari
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, "3")
     assert list(stray_variables()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"log_level": "loud"}, r"\$\.log_level: must be one of debug, info, warning, error"),
+        ({"capacity": True}, r"\$\.capacity: must be no flag"),
+        ({"lease": True}, r"\$\.lease: must be no flag"),
+    ],
+)
+def test_what_only_looks_like_a_value_is_refused(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidValue, match=problem):
+        Settings(**given)
+
+
+def test_a_level_may_be_written_in_capitals() -> None:
+    assert Settings(log_level="DEBUG").log_level == "DEBUG"
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chatfold.toml").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidValue, match=r"chatfold\.toml: Is a directory"):
+        Settings()

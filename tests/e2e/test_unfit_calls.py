@@ -43,12 +43,13 @@ TOOLS: Final[dict[str, Tool]] = {
 }
 UNFIT: Final[dict[str, dict[str, Any] | str]] = {
     "another type": {"n": "x"},
+    "a name too many": {"n": 1, "other": 2},
     "a name too few": {},
     "broken": '{"n": ',
     "no object": "[1]",
     "blank": "",
 }
-TAKEN_BY_ANY_SCHEMA: Final = ("another type", "a name too few", "blank")
+TAKEN_BY_ANY_SCHEMA: Final = ("another type", "a name too many", "a name too few", "blank")
 
 
 @pytest.fixture(autouse=True)

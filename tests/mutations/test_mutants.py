@@ -14,9 +14,6 @@ from tests.corpus.make import FOLDER
 from tests.meta.source import LAYERS, ROOT
 from tests.mutations.mutants import MUTANTS, Mutant
 
-NAMED_RIGHTLY = 18
-"""Of how many at least the first finding has the version and the rule that a reader would name."""
-
 
 def first_finding(product: Path) -> list[str]:
     """Return what the gate says first of a copy of the product."""
@@ -51,4 +48,3 @@ def test_a_wrong_change_is_caught_and_named(product: Path, mutant: Mutant) -> No
 def test_there_are_enough_of_them() -> None:
     assert len(MUTANTS) >= 20
     assert len({mutant.file.partition("/")[0] for mutant in MUTANTS}) >= 3
-    assert len(MUTANTS) >= NAMED_RIGHTLY

@@ -110,7 +110,7 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
         (["Hello", "--agents", "wrong_app:make"], "cannot be loaded: ValidationError: size: must be a valid integer"),
         (["Hello", "--agents", "wrong_app:leave"], "cannot be loaded: SystemExit: 3"),
         (["  "], "the message is blank"),
-        (["Hello", "--log-level", "loud"], "'loud' is no log level"),
+        (["Hello", "--log-level", "loud"], "--log-level=loud: must be one of debug, info, warning, error"),
         (["Hello", "--db", "chats.db"], "no store of this kind"),
     ],
 )

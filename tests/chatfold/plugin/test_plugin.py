@@ -170,6 +170,30 @@ def test_turns_that_are_left_over_fail_the_test(project: pytest.Pytester, run: R
     result.stdout.fnmatch_lines(["*the model 'scripted' was called 1 times, its script has 2 turns*"])
 
 
+def test_an_engine_has_one_script_and_plays_it_to_its_end(project: pytest.Pytester, run: Run) -> None:
+    project.makepyfile(
+        """
+        import asyncio
+        import pytest
+        from chatfold import Agent
+        from chatfold.testing import ScriptedProvider
+
+        AGENTS = [Agent(name="a", model="scripted")]
+
+        def test_left_over(chatfold_engine):
+            async def talk():
+                async with chatfold_engine(AGENTS, script=["Hi.", "Never said."]) as engine:
+                    await engine.settled((await engine.create_chat("a", "Hello.")).chat)
+            asyncio.run(talk())
+
+        def test_two_scripts(chatfold_engine):
+            with pytest.raises(ValueError, match="not both"):
+                chatfold_engine(AGENTS, script=["Hi."], providers={"scripted": ScriptedProvider(["Ho."])})
+        """
+    )
+    run().assert_outcomes(passed=4, errors=2)
+
+
 def test_an_hour_of_waiting_takes_no_time(project: pytest.Pytester, run: Run) -> None:
     project.makepyfile(
         """

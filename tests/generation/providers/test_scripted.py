@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from events.errors import InvalidValue
 from events.ids import MessageId
 from events.messages import Usage
 from events.parts import ReasoningPart, TextPart, ToolCallPart
@@ -177,3 +179,21 @@ async def test_it_remembers_what_it_was_asked() -> None:
     await collect(provider, request("hi"))
     await provider.close()
     assert provider.requests == [request("hi")]
+
+
+@pytest.mark.parametrize("step", [["Hi."], None, Say, 5])
+def test_what_is_no_step_is_refused(step: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"\$\.steps\[1\]: must be a step or a text, not"):
+        turn("Hi.", step)
+
+
+async def _later(_: ModelRequest) -> str:
+    return "Hi."
+
+
+@pytest.mark.parametrize(
+    ("script", "what"), [(lambda _: None, "NoneType"), (lambda _: ["Hi."], "list"), (_later, "coroutine")]
+)
+async def test_a_function_that_gives_no_turn_says_so(script: Any, what: str) -> None:
+    with pytest.raises(ProviderError, match=f"must give a turn or a text, not {what}"):
+        await collect(ScriptedProvider(script), request("hi"))

@@ -1,13 +1,14 @@
 """What becomes of the argument text that a model gave."""
 
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from generation.tools.arguments import parse_arguments
-from generation.tools.contract import Tool
+from generation.tools.arguments import arguments_problem, parse_arguments
+from generation.tools.contract import Tool, client_tool
 from generation.tools.registry import CallRefused
 
 
@@ -98,3 +99,37 @@ def test_a_tool_with_a_given_schema_takes_any_object() -> None:
     assert parse_arguments(made, '{"a": [1]}') == {"a": [1]}
     with pytest.raises(CallRefused):
         parse_arguments(made, "1")
+
+
+class Loose(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    n: int
+
+
+class Strict(BaseModel):
+    n: int
+    when: date | None = None
+
+
+@dataclass
+class Held:
+    n: int
+
+
+@pytest.mark.parametrize("form", [Strict, Held])
+def test_a_clients_type_is_held_to_the_letter_of_its_schema(form: type) -> None:
+    tool = client_tool("pick", "Pick.", form)
+    assert arguments_problem(tool, '{"n": 1}') is None
+    for text, said in (
+        ('{"n": "1"}', "$.n: "),
+        ('{"n": 1, "x": 2}', "$.x: there is no such argument"),
+        ("{}", "$.n: "),
+    ):
+        problem = arguments_problem(tool, text)
+        assert problem is not None
+        assert said in problem
+
+
+def test_what_a_schema_of_a_clients_type_allows_is_taken() -> None:
+    assert arguments_problem(client_tool("pick", "Pick.", Loose), '{"n": 1, "x": 2}') is None
+    assert arguments_problem(client_tool("pick", "Pick.", Strict), '{"n": 1, "when": "2026-11-29"}') is None
