@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -76,6 +76,8 @@ ErrorKind: TypeAlias = Literal[
 ]
 """What failed model calls are told apart by, and what hooks stopped."""
 
+_KINDS: Final = get_args(ErrorKind)
+
 
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
@@ -87,7 +89,7 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     its length.
 
     Raises:
-        InvalidValue: Message or detail is no text.
+        InvalidValue: The kind is none of :data:`ErrorKind`, or message or detail is no text.
     """
 
     kind: ErrorKind
@@ -101,6 +103,8 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     too_large: bool = False
 
     def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise InvalidValue("$.kind", f"must be one of {', '.join(_KINDS)}, not {self.kind!r:.80}")
         for name, given, kind in (("message", self.message, str), ("detail", self.detail, str | None)):
             if not isinstance(cast("object", given), kind):
                 raise InvalidValue(f"$.{name}", f"must be a text, not {type(given).__name__}")

@@ -7,9 +7,9 @@ microseconds. Owns how a scenario is written and how a failure is told; the rule
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast, get_args
 
-from msgspec import structs
+from msgspec import ValidationError, convert, structs, to_builtins
 
 from chatfold.testing.asserts import AnyLog, read_events
 from chatstate.classify import classify
@@ -32,6 +32,7 @@ Commanded: TypeAlias = AnyCommand | Callable[[ChatState], AnyCommand]
 """A command of ``chatstate.commands``, or what makes one of the chat as it then stands: workers' commands name what
 they believe (``fence_of``)."""
 
+_COMMANDS: Final = get_args(AnyCommand)
 _EPOCH_US: Final = 1_700_000_000_000_000
 _SECOND_US: Final = 1_000_000
 
@@ -95,11 +96,14 @@ class Scenario:
         Args:
             commands: Commands, or functions of the state that make them.
             after: Seconds that go by before each.
+
+        Raises:
+            TypeError: Something is no command.
         """
         state, now, events = self.state, self._now, list[Recorded]()
         for command in commands:
             now += round(after * _SECOND_US)
-            made = command(state) if callable(command) else command
+            made = _command(command(state) if callable(command) and not isinstance(command, type) else command)
             try:
                 decided = decide(state, made, now)
             except Refusal as refusal:
@@ -123,10 +127,14 @@ class Scenario:
         """Return the same chat, decided under a policy with other values: ``under(max_steps=3)``.
 
         Raises:
-            ValueError: No policy is recorded in the log.
+            ValueError: No policy is recorded in the log, or a value is none that the field takes.
             TypeError: A policy has no such field.
         """
-        policy = structs.replace(self._policy(), **changes)
+        replaced = structs.replace(self._policy(), **changes)
+        try:
+            policy = convert(to_builtins(replaced), Policy)
+        except ValidationError as error:
+            raise ValueError(f"a policy of these values cannot be: {error}") from error
         return Scenario(self.state, policy=policy, events=self.events, refusal=self.refusal, now=self._now)
 
     def then(
@@ -183,6 +191,13 @@ class Scenario:
 
     def _next(self, state: ChatState, events: Sequence[Recorded], now: int, refusal: Refusal | None) -> Scenario:
         return Scenario(state, policy=self._under, events=events, refusal=refusal, now=now)
+
+
+def _command(given: object) -> AnyCommand:
+    if not isinstance(given, _COMMANDS):
+        called = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+        raise TypeError(f"a step takes a command of chatstate.commands, or a function that makes one, not {called:.80}")
+    return cast("AnyCommand", given)
 
 
 def _must(holds: bool, said: str) -> None:  # noqa: FBT001 -- it stands for an assertion

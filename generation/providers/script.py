@@ -6,7 +6,7 @@ How a turn is played is the business of ``scripted``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ CHUNK: Final = 12
 """Characters of a delta where a step does not say."""
 
 
+@runtime_checkable
 class Waitable(Protocol):
     """Something to wait for: an ``asyncio.Event``, an ``anyio.Event``, or a gate of one's own."""
 
@@ -28,14 +29,30 @@ class Waitable(Protocol):
         ...
 
 
-class Say(Struct, frozen=True):
+class _Step(Struct, frozen=True):
+    """A step whose fields are looked at when it is made: a script that is wrong fails where it stands.
+
+    Raises:
+        InvalidValue: A field has what it cannot have; the path says which.
+    """
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            kinds, called = _FIELDS.get(name, (object, ""))
+            value: object = getattr(self, name)
+            if not isinstance(value, kinds) or (name == "chunk" and isinstance(value, int) and value < 1):
+                given = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+                raise InvalidValue(f"$.{name}", f"{type(self).__name__} takes {called} here, not {given:.80}")
+
+
+class Say(_Step, frozen=True):
     """Text, in deltas of ``chunk`` characters."""
 
     text: str
     chunk: int = CHUNK
 
 
-class Think(Struct, frozen=True):
+class Think(_Step, frozen=True):
     """Reasoning, in deltas of ``chunk`` characters; ``metadata`` is wanted back with it."""
 
     text: str
@@ -44,7 +61,7 @@ class Think(Struct, frozen=True):
     redacted: bool = False
 
 
-class UseTool(Struct, frozen=True):
+class UseTool(_Step, frozen=True):
     """A tool call. ``arguments`` as a text are sent as they are, so that broken JSON can be scripted.
 
     Without an ``id`` the call gets one that no call of the conversation has.
@@ -56,14 +73,14 @@ class UseTool(Struct, frozen=True):
     chunk: int = CHUNK
 
 
-class Wait(Struct, frozen=True):
+class Wait(_Step, frozen=True):
     """Stop here until ``until`` has happened; ``reached`` is called first, so that a test knows when."""
 
     until: Waitable
     reached: Callable[[], object] | None = None
 
 
-class Fail(Struct, frozen=True):
+class Fail(_Step, frozen=True):
     """Fail here."""
 
     error: ClassifiedError
@@ -72,6 +89,16 @@ class Fail(Struct, frozen=True):
 class Cut(Struct, frozen=True):
     """End the stream here without its last part, as a connection that breaks does."""
 
+
+_FIELDS: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
+    "text": (str, "a text"),
+    "chunk": (int, "characters, at least 1,"),
+    "name": (str, "a tool's name"),
+    "arguments": ((dict, str), "a dict or a text"),
+    "error": (ClassifiedError, "a ClassifiedError"),
+    "until": (Waitable, "something with wait()"),
+}
+"""What fields of steps must be, and how that is called."""
 
 Step: TypeAlias = Say | Think | UseTool | Wait | Fail | Cut
 

@@ -28,6 +28,8 @@ from generation.errors import ToolDeclarationError
 from generation.tools.schema_check import problems
 
 _Kind = inspect.Parameter
+_FIT_TYPES: Final = "use JSON types, a pydantic model, a dataclass or a TypedDict"
+
 _UNNAMED: Final = {
     _Kind.VAR_POSITIONAL: "takes *{}: each argument needs a name",
     _Kind.VAR_KEYWORD: "takes **{}: each argument needs a name",
@@ -196,7 +198,11 @@ def adapter_of(name: str, form: Any) -> TypeAdapter[Any]:
     """
     try:
         return TypeAdapter(form)
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+    except PydanticSchemaGenerationError as error:
+        # Its advice is for a model's own settings, which the annotation of a function has not.
+        what = _first_line(error).partition(". ")[0]
+        raise ToolDeclarationError(name, f"{what}: {_FIT_TYPES}") from error
+    except PydanticUserError as error:
         raise ToolDeclarationError(name, _first_line(error)) from error
 
 

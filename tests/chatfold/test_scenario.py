@@ -1,7 +1,7 @@
 """Scenarios over the pure machine: what follows from commands on a recorded chat, and failures that say what did."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -102,6 +102,20 @@ def test_a_claim_that_does_not_hold_says_what_does(claim: Callable[[Scenario], o
 def test_there_is_no_such_version(at: int) -> None:
     with pytest.raises(ValueError, match=f"the versions 0 to {len(LOG)}, not {at}"):
         given(LOG, at=at)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "called"),
+    [("interrupt", "'interrupt'"), (c.Interrupt, "the class Interrupt"), (lambda _: None, "None"), (None, "None")],
+)
+def test_what_is_no_command_is_refused(wrong: Any, called: str) -> None:
+    with pytest.raises(TypeError, match=f"a step takes a command of chatstate.commands, .*, not {called}"):
+        given(LOG).when(wrong)
+
+
+def test_a_policy_of_wrong_values_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cannot be: Expected `int`, got `str` - at `\$.max_steps`"):
+        given(LOG).under(max_steps="3")
 
 
 def test_nothing_is_decided_without_a_policy() -> None:

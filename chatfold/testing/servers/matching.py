@@ -9,7 +9,7 @@ from typing import Literal
 from chatfold.testing.servers.recording import RecordedRequest
 from chatfold.testing.servers.script import Answer, Drop, Fail, Reply
 
-__all__ = ["Script", "ScriptByUserText", "ScriptError", "ScriptFunction", "as_function"]
+__all__ = ["Script", "ScriptByUserText", "ScriptError", "ScriptFunction", "as_function", "check_reply"]
 
 ScriptFunction = Callable[[RecordedRequest], Reply | Awaitable[Reply]]
 Script = Sequence[Reply] | ScriptFunction
@@ -20,13 +20,35 @@ class ScriptError(Exception):
 
 
 def as_function(script: Script) -> ScriptFunction:
-    """Turn a list of replies, consumed in order of arrival, into a function; a function stays what it is."""
-    return script if callable(script) else _Turns(script)
+    """Turn a list of replies, consumed in order of arrival, into a function; a function stays what it is.
+
+    Raises:
+        TypeError: It is no list, or something in it is no reply.
+    """
+    given: object = script
+    return _Turns(given) if isinstance(given, type) or not callable(script) else script
+
+
+def check_reply(reply: object, where: str) -> Reply:
+    """Return a reply.
+
+    Args:
+        reply: What a script gave.
+        where: Where it stands, for the message.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(reply, Answer | Fail | Drop):
+        raise TypeError(f"{where} must be an Answer, a Fail or a Drop, not {reply!r}")
+    return reply
 
 
 class _Turns:
-    def __init__(self, turns: Sequence[Reply]) -> None:
-        self._turns = list(turns)
+    def __init__(self, turns: object) -> None:
+        if not isinstance(turns, list | tuple):
+            raise TypeError(f"a script is a list of replies, or a function from request to reply, not {turns!r}")
+        self._turns = [check_reply(turn, f"script[{place}]") for place, turn in enumerate(turns)]
         self._next = 0
 
     def __call__(self, request: RecordedRequest) -> Reply:

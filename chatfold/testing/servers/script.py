@@ -11,7 +11,7 @@ before the first chunk; a position beyond the last chunk is right after it, befo
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from chatfold.testing.servers.signals import Gate
 
@@ -226,13 +226,15 @@ class Answer:
     """How it breaks off; an answer in one piece, whose length was told, is closed where this says `end`."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the parts and the numbers.
 
         Raises:
+            TypeError: The parts are no text and no list, or something in them is no part.
             ValueError: A position is negative, a size is not positive, or `gate_after` has no gate.
         """
         if isinstance(self.parts, str):
             object.__setattr__(self, "parts", (Text(self.parts),))
+        _check_parts(self.parts)
         for name in ("gate_after", "stall_after", "cut_after", "cut_after_frames", "fail_after", "ping_every"):
             position = getattr(self, name)
             if position is not None and position < 0:
@@ -258,6 +260,17 @@ class Answer:
         if any(isinstance(part, Refusal) for part in self.part_list):
             return "refusal"
         return "tool_calls" if any(isinstance(part, ToolCall) for part in self.part_list) else "end"
+
+
+def _check_parts(parts: object) -> None:
+    if not isinstance(parts, list | tuple):
+        message = f"Answer.parts must be a text or a list of parts, not {parts!r}"
+        raise TypeError(message)
+    for place, part in enumerate(parts):
+        if not isinstance(part, Part):
+            kinds = ", ".join(kind.__name__ for kind in get_args(Part))
+            message = f"Answer.parts[{place}] must be one of {kinds}, not {part!r}"
+            raise TypeError(message)
 
 
 Reply = Answer | Fail | Drop

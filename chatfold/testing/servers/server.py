@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 
 from chatfold.testing.servers.checks import RequestRefused
 from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
-from chatfold.testing.servers.matching import Script, ScriptError, as_function
+from chatfold.testing.servers.matching import Script, ScriptError, as_function, check_reply
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
 from chatfold.testing.servers.script import Answer, Fail, Reply, Search
@@ -58,6 +58,9 @@ class LoopbackServer(ABC):
         Args:
             script: A list of replies, consumed in order of arrival, or a function from request to reply.
             repeat_call_ids: Whether the calls of each answer are named call_1, call_2, ... again, as some services do.
+
+        Raises:
+            TypeError: The script is neither, or something in the list is no reply.
         """
         self.refused: list[RefusedRequest] = []
         """Requests that broke a rule of the service, or had no reply in the script; a good test ends with none."""
@@ -300,13 +303,17 @@ class LoopbackServer(ABC):
 
     async def _reply(self, request: RecordedRequest) -> Reply:
         try:
-            reply = self._script(request)
-            return await reply if inspect.isawaitable(reply) else reply
+            given = self._script(request)
+            reply = await given if inspect.isawaitable(given) else given
         except ScriptError:
             raise
         except Exception as error:
             message = f"the script's function raised {error!r}"
             raise ScriptError(message) from error
+        try:
+            return check_reply(reply, "what the script's function returns")
+        except TypeError as error:
+            raise ScriptError(str(error)) from error
 
     def _plan(self, request: RecordedRequest, answer: Answer) -> Plan:
         searches = [part for part in answer.part_list if isinstance(part, Search)]

@@ -1,6 +1,7 @@
 """Scripts: lists, functions, conversations by the user's text; and requests that no script answers."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,41 @@ async def test_wrong_urls_and_bodies(kit: Kit) -> None:
 def test_an_impossible_answer(kit: Kit, wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Answer([Text(kit.name)], **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([3], r"script\[0\] must be an Answer, a Fail or a Drop, not 3"),
+        ([Answer("Hi."), "Hi."], r"script\[1\] must be an Answer"),
+        ("Hi.", "a script is a list of replies"),
+        (Answer("Hi."), "a script is a list of replies"),
+        (Answer, "a script is a list of replies"),
+        (None, "a script is a list of replies"),
+    ],
+    ids=["number", "text", "words", "answer", "class", "none"],
+)
+def test_what_is_no_script_is_refused_at_once(kit: Kit, wrong: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        kit.server(wrong)
+
+
+async def test_a_function_that_gives_no_reply_is_told(kit: Kit) -> None:
+    def script(_: RecordedRequest) -> Any:
+        return "Hi."
+
+    async with kit.server(script) as server:
+        with pytest.raises(kit.errors.BadRequestError, match="what the script's function returns must be an Answer"):
+            await kit.ask(server)
+
+
+def test_what_is_no_part_is_refused(kit: Kit) -> None:
+    wrong: Any = [Text(kit.name), "Hi."]
+    with pytest.raises(TypeError, match=r"Answer.parts\[1\] must be one of Text, .*, not 'Hi.'"):
+        Answer(wrong)
+    wrong = Text(kit.name)
+    with pytest.raises(TypeError, match=r"Answer\.parts must be a text or a list of parts"):
+        Answer(wrong)
 
 
 def test_a_gate_times_out_by_name(kit: Kit) -> None:

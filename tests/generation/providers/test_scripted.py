@@ -187,6 +187,24 @@ def test_what_is_no_step_is_refused(step: Any) -> None:
         turn("Hi.", step)
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        (Fail, {"error": "down"}, r"\$\.error: Fail takes a ClassifiedError here, not 'down'"),
+        (Say, {"text": 3}, r"\$\.text: Say takes a text here, not 3"),
+        (Say, {"text": "Hi.", "chunk": 0}, r"\$\.chunk: Say takes characters, at least 1, here, not 0"),
+        (UseTool, {"name": print}, r"\$\.name: UseTool takes a tool's name here"),
+        (UseTool, {"name": "x", "arguments": [1]}, r"\$\.arguments: UseTool takes a dict or a text here, not \[1\]"),
+        (Wait, {"until": 2.0}, r"\$\.until: Wait takes something with wait\(\) here, not 2.0"),
+        (ClassifiedError, {"kind": "rate", "message": "x"}, r"\$\.kind: must be one of generic, .*, not 'rate'"),
+    ],
+    ids=["error", "text", "chunk", "tool", "arguments", "wait", "kind"],
+)
+def test_a_step_of_wrong_values_is_refused(kind: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        kind(**given)
+
+
 async def _later(_: ModelRequest) -> str:
     return "Hi."
 

@@ -222,6 +222,12 @@ async def _async_generator(a: int) -> AsyncIterator[int]:
 def _two_contexts(a: ToolContext, b: ToolContext) -> None: ...
 
 
+class _Unfit: ...
+
+
+def _unfit(a: _Unfit) -> None: ...
+
+
 def _field_default(a: int = Field(1)) -> None: ...
 
 
@@ -242,6 +248,7 @@ def _described_in_vain(a: int) -> None:
         (_stars, r"\*\*kwargs"),
         (_by_position, "by position only"),
         (_no_schema, "JsonSchema|JSON schema|core_schema"),
+        (_unfit, r"schema for <class .*Unfit.>: use JSON types, a pydantic model, a dataclass or a TypedDict$"),
         (_unknown_type, "Missing"),
         (_generator, "generator"),
         (_async_generator, "generator"),
