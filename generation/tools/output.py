@@ -27,6 +27,8 @@ from generation.tools.files import ToolFile, files_of
 _ANY: Final = SchemaSerializer(core_schema.any_schema())
 """Makes plain data of anything, and leaves bytes in it as they are."""
 
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+
 _REASON_BUDGET: Final = 1000
 """Bytes that say why a result cannot be recorded."""
 
@@ -152,6 +154,8 @@ def _plain(value: Any) -> Any:
 
 def _merges(value: Any) -> bool:
     """Whether keys of some mapping within plain data are equal as texts, so that one would take the other's place."""
+    if type(value) in _LEAVES:  # most of what tools give, and matching it against the ABCs below is slow
+        return False
     match value:
         case Mapping():
             if any(type(key) is not str for key in value) and len(set(map(_key, value))) < len(value):
