@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chatfold.replaying.conditions import Condition, ConditionError, parse_condition
     from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIf, WhatIfFailed, decision_drifts
     from chatfold.replaying.effects import ToolEffect, effects_after
+    from chatfold.replaying.incidents import Incident, IncidentKind, incidents
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from events.diff import MISSING, Change, changes, plain
 
 _HOMES: Final = {
-    "Moment": "chatfold.replaying.condition_names",
     "Cause": "chatfold.replaying.causes",
     "Change": "events.diff",
     "CheckedLog": "chatfold.replaying.checking",
@@ -52,9 +52,12 @@ _HOMES: Final = {
     "Difference": "chatfold.rerunning.comparison",
     "Drift": "chatfold.replaying.decisions",
     "Explanation": "chatfold.replaying.words",
+    "Incident": "chatfold.replaying.incidents",
+    "IncidentKind": "chatfold.replaying.incidents",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",
+    "Moment": "chatfold.replaying.condition_names",
     "Move": "chatfold.replaying.alignment",
     "Moved": "chatfold.replaying.alignment",
     "PassedBy": "chatfold.replaying.words",
@@ -90,6 +93,7 @@ _HOMES: Final = {
     "find_log": "chatfold.replaying.logs",
     "find_logs": "chatfold.replaying.logs",
     "first_where": "chatfold.replaying.bisect",
+    "incidents": "chatfold.replaying.incidents",
     "machine_svg": "chatfold.pictures.machine",
     "moves": "chatfold.replaying.alignment",
     "parse_condition": "chatfold.replaying.conditions",
@@ -106,7 +110,6 @@ _HOMES: Final = {
 }
 
 __all__ = [
-    "Moment",
     "Cause",
     "Change",
     "CheckedLog",
@@ -119,9 +122,12 @@ __all__ = [
     "Difference",
     "Drift",
     "Explanation",
+    "Incident",
+    "IncidentKind",
     "Log",
     "LogSource",
     "MISSING",
+    "Moment",
     "Move",
     "Moved",
     "PassedBy",
@@ -157,6 +163,7 @@ __all__ = [
     "find_log",
     "find_logs",
     "first_where",
+    "incidents",
     "machine_svg",
     "moves",
     "parse_condition",

@@ -6,7 +6,7 @@ that may act.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -15,9 +15,14 @@ from msgspec import Struct
 from chatstate.classify import X, classify
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.control import Control
+from events.envelope import Recorded
+from events.ids import ChatId
 from events.records import ActionItem
+from events.reducer import evolve
 from events.spending import standing
+from events.state import initial_state
 from store.contract import Header, LivingWorker, LoadedHeader, RefusalNote
+from store.heading import header_of
 
 Actor: TypeAlias = Literal["worker", "client", "user", "operator"]
 """Who has to act next: a worker by itself, the client that owes answers, a user, or whoever runs the service."""
@@ -81,22 +86,23 @@ class _Seen:
     control: Control
     now: int
     alive: bool
-    workers: Sequence[LivingWorker]
+    workers: Sequence[LivingWorker] | None
 
     @property
-    def living(self) -> list[LivingWorker]:
-        return [each for each in self.workers if each.expires_at > self.now]
+    def living(self) -> list[LivingWorker] | None:
+        """The workers whose lease lives; None where nothing is known of workers."""
+        return None if self.workers is None else [each for each in self.workers if each.expires_at > self.now]
 
 
 def diagnose(
-    loaded: LoadedHeader, control: Control, workers: Sequence[LivingWorker], refusal: RefusalNote | None
+    loaded: LoadedHeader, control: Control, workers: Sequence[LivingWorker] | None, refusal: RefusalNote | None
 ) -> Diagnosis:
     """Say why a chat stands where it stands.
 
     Args:
         loaded: Its header as read.
         control: The control in it.
-        workers: All leases that are kept.
+        workers: All leases that are kept; None where nothing is known of workers.
         refusal: The last command on it that was refused, if one is known.
     """
     header, state = loaded.header, classify(control)
@@ -114,9 +120,29 @@ def diagnose(
         now=loaded.now,
         header=header,
         control=control,
-        workers=tuple(workers),
+        workers=tuple(workers or ()),
         refusal=refusal,
     )
+
+
+def diagnose_log(chat: ChatId, log: Iterable[Recorded]) -> Diagnosis:
+    """Say why a chat stood where its log ends, and what was to happen next.
+
+    No clock and no worker is in a log: now is the moment of its last event, and whoever held the chat is taken to live.
+
+    Args:
+        chat: Its id.
+        log: Its events, from the first one on; contents are not needed.
+
+    Raises:
+        EventsError: An event cannot be read or applied.
+    """
+    state = initial_state()
+    for recorded in log:
+        state = evolve(state, recorded)
+    header = header_of(state, b"", chat=chat, title=None, foreign=False, reader_level=0)
+    loaded = LoadedHeader(header=header, now=state.control.recorded_at, holder_alive=state.control.holder is not None)
+    return diagnose(loaded, state.control, None, None)
 
 
 def _special(seen: _Seen, state: X) -> _Next | None:
@@ -209,6 +235,8 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
     """Say whether a worker lives that may do it, and why not."""
     header = seen.header
     living = seen.living
+    if living is None:
+        return _Next("worker", text, at)
     having = [each for each in living if header.agent in each.note.agents]
     able = [each for each in having if each.note.reader_level >= header.reader_level]
     if not living:

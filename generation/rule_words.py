@@ -49,7 +49,7 @@ def _unusable(read: Evidence) -> str:
 def _local(read: Evidence) -> str:
     if read.get("refused"):
         return f"{_number(read, 'refused')} calls are open and one of them must be alone, so all are refused as one"
-    recorded = f", of which {_number(read, 'recorded')} have their result" if read.get("recorded") else ""
+    recorded = f", {_number(read, 'recorded')} of them with a result" if read.get("recorded") else ""
     return f"{_count(read, 'local', 'local call')} may run{recorded}"
 
 

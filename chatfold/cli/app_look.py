@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from chatfold.cli.guard import UsageProblem
-from chatfold.cli.options import ChatId, Db, Jobs, Json, LogLevel, Source, Sources
+from chatfold.cli.options import Db, Jobs, Json, LogLevel, Source, Sources
 from chatfold.cli.output import Out
 
 
@@ -207,21 +207,25 @@ def step(
     run_step(source, at=at, stop=stop, follow=follow, db=db, log_level=log_level)
 
 
-def doctor(chat: ChatId, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
-    """Answer in one screen: why is this chat not moving, what will happen next, and when?
+def doctor(source: Source, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+    """Answer in one screen: what went wrong in this chat, why is it not moving, what will happen next, and when?
 
-    Its state, who holds it and until when, the attempt under way, the next retry, the deadline, open calls, the queue,
-    the last command that was refused, and which workers live that could run it. Exit code 1: it will not move without
-    somebody who runs the service.
+    First the cause: what happened in its newest turn, such as a lost result, a storm of retries, a client that never
+    answered, and what to do about it. Then its state, who holds it and until when, the attempt under way, the next
+    retry, the deadline, open calls, the queue, the last command that was refused, and which workers live that could run
+    it. A file knows no workers, and its now is the moment of its last event. Exit code 1: something went wrong in the
+    newest turn, or the chat will not move without somebody who runs the service.
 
     \b
     Examples:
       chatfold doctor CHAT
+      chatfold doctor saved.jsonl
       chatfold doctor CHAT --json | jq .next
+      chatfold doctor CHAT --json | jq '.incidents[] | select(.fault)'
     """
     from chatfold.cli.doctor import run_doctor
 
-    run_doctor(Out(), chat, json=json, db=db, log_level=log_level)
+    run_doctor(Out(), source, json=json, db=db, log_level=log_level)
 
 
 def graph(

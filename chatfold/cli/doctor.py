@@ -1,4 +1,4 @@
-"""``doctor``: why a chat does not move, in one screen."""
+"""``doctor``: what went wrong in a chat, why it does not move, and what comes next, in one screen."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import msgspec
 import typer
 
 from chatfold.cli.guard import FAILED
-from chatfold.cli.output import Out, one_line, printable
+from chatfold.cli.output import Channel, Out, one_line, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import Diagnosed
+from chatfold.cli.sources import named, opened
 from chatfold.cli.timeline import said_of, time_of
-from chatfold.diagnosis import Diagnosis
+from chatfold.diagnosis import Diagnosis, diagnose_log
 from chatfold.engine import Engine
+from chatfold.replaying.incidents import Incident, incidents
+from chatfold.replaying.logs import LogSource
 from chatfold.settings import Settings
 from events.control import Control, OpenCall, encode_control
+from events.errors import EventsError
+from events.ids import ChatId
 from store.contract import LivingWorker
 
 _WIDTH: Final = 400
@@ -25,31 +30,22 @@ _SHOWN: Final = 8
 """Calls, queued messages and workers that are shown one by one; of more than that their number."""
 
 
-def run_doctor(out: Out, chat: str, *, json: bool, db: str | None, log_level: str | None) -> None:
+def run_doctor(out: Out, source: str, *, json: bool, db: str | None, log_level: str | None) -> None:
     """Diagnose a chat; see the command.
 
     Raises:
-        typer.Exit: With 1, where it does not move without somebody who runs the service.
+        typer.Exit: With 1, where something went wrong in its newest turn, it does not move without somebody who runs
+            the service, or its log is not as it was written.
     """
-    settings = load_settings(db, log_level)
-    found = asyncio.run(_diagnose(existing_store(settings), settings, chat))
-    if json:
-        out.data.json(_shape(found))
-    else:
-        for name, value in _fields(found):
-            out.data.put(f"{name:<12}", style="dim")
-            out.data.line(one_line(value, _WIDTH))
-        out.data.line()
-        out.data.put("next        ", style="bold")
-        out.data.line(printable(found.next))
-        if found.at is not None and found.at > found.now:
-            out.data.put("when        ", style="bold")
-            out.data.line(printable(_when(found.at, found.now)))
-        if found.advice:
-            out.data.put("to do       ", style="bold")
-            out.data.line(printable(found.advice))
-    if found.acts == "operator":
-        raise typer.Exit(FAILED)
+    place = named(source, db, log_level)
+    if place.place == "chat":
+        settings = load_settings(db, log_level)
+        found = asyncio.run(_diagnose(existing_store(settings), settings, source))
+        _tell(out, source, found, _told(out, place), json=json)
+        return
+    with opened(out, source, db, log_level) as log:
+        recorded = log.recorded()
+        _tell(out, log.name, diagnose_log(ChatId(log.chat), recorded), incidents(recorded), json=json)
 
 
 async def _diagnose(url: str, settings: Settings, chat: str) -> Diagnosis:
@@ -57,10 +53,63 @@ async def _diagnose(url: str, settings: Settings, chat: str) -> Diagnosis:
         return await engine.diagnose(chat)
 
 
+def _told(out: Out, place: LogSource) -> list[Incident]:
+    """Return what happened in a chat of a store. Its header tells how it stands even where its log cannot be read."""
+    try:
+        return incidents(place.read().recorded())
+    except EventsError as error:
+        out.warn(f"what happened cannot be told: {error}; `chatfold verify {place.name}` says more")
+        return []
+
+
+def _tell(out: Out, name: str, found: Diagnosis, told: list[Incident], *, json: bool) -> None:
+    newest = [each for each in told if each.turns_ago == 0]
+    if json:
+        out.data.json(_shape(found, told))
+    else:
+        _print_incidents(out.data, name, newest, told[len(newest) :])
+        _print_diagnosis(out.data, found)
+    if found.acts == "operator" or any(each.fault for each in newest):
+        raise typer.Exit(FAILED)
+
+
+def _print_incidents(channel: Channel, name: str, newest: list[Incident], before: list[Incident]) -> None:
+    if not newest:
+        _line(channel, "cause", "Nothing went wrong in its newest turn, as far as its log tells.", style="bold")
+    for each in newest[:1]:
+        _line(channel, "cause", f"{each.what} (version {each.version})", style="bold")
+        _line(channel, "mend", each.advice)
+        _line(channel, "more", f"chatfold why {name} {each.version}")
+    for each in newest[1:_SHOWN]:
+        _line(channel, "also", f"{each.what} (version {each.version})")
+    for each in before[:_SHOWN]:
+        _line(channel, "before", f"{each.what} (version {each.version})")
+    if len(before) > _SHOWN:
+        _line(channel, "before", f"and {len(before) - _SHOWN} more; --json tells all")
+    channel.line()
+
+
+def _print_diagnosis(channel: Channel, found: Diagnosis) -> None:
+    for name, value in _fields(found):
+        _line(channel, name, one_line(value, _WIDTH))
+    channel.line()
+    _line(channel, "next", found.next, style="bold")
+    if found.at is not None and found.at > found.now:
+        _line(channel, "when", _when(found.at, found.now), style="bold")
+    if found.advice:
+        _line(channel, "to do", found.advice, style="bold")
+
+
+def _line(channel: Channel, name: str, text: str, style: str = "dim") -> None:
+    channel.put(f"{name:<12}", style=style)
+    channel.line(printable(text))
+
+
 def _fields(found: Diagnosis) -> Iterator[tuple[str, str]]:
     control, header, now = found.control, found.header, found.now
     yield "chat", found.chat
-    yield "state", f"{found.status} {found.state}, version {header.version}, {_ago(control.recorded_at, now)}"
+    when = _ago(control.recorded_at, now) if now != control.recorded_at else f"{time_of(now)} UTC"
+    yield "state", f"{found.status} {found.state}, version {header.version}, {when}"
     yield "agent", header.agent + (f", model {control.model}" if control.model is not None else "")
     if header.holder is not None:
         yield "holder", f"{header.holder}, epoch {header.epoch}, {_lease(found)}"
@@ -136,7 +185,7 @@ def _span(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def _shape(found: Diagnosis) -> Diagnosed:
+def _shape(found: Diagnosis, told: list[Incident]) -> Diagnosed:
     living = [worker for worker in found.workers if worker.expires_at > found.now]
     return Diagnosed(
         chat=found.chat,
@@ -155,6 +204,7 @@ def _shape(found: Diagnosis) -> Diagnosed:
             {"worker": each.worker, "expires_at": each.expires_at, **msgspec.to_builtins(each.note)} for each in living
         ),
         refusal=msgspec.to_builtins(found.refusal),
+        incidents=tuple(msgspec.to_builtins(told)),
     )
 
 

@@ -13,8 +13,10 @@ from msgspec import Struct
 
 from chatfold.replaying.taken import recorded_decision
 from chatfold.replaying.words import Explanation, explain
-from events.effects import Interrupting
+from events.effects import Effects, Interrupting
 from events.envelope import Recorded
+from events.ids import CallKey, call_key, message_id
+from events.parts import ToolCallPart
 from events.records import ErrorInfo, ReleaseReason
 from events.vocabulary import (
     Acquired,
@@ -54,10 +56,18 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 class _Before(NamedTuple):
-    """What came before an event: the newest start of an attempt, and the newest end of a turn by a user."""
+    """What came before an event.
+
+    The newest start of an attempt, the newest end of a turn by a user, and the names of the tools that were called.
+    """
 
     started: int | None
     ended: int | None
+    names: dict[CallKey, str]
+
+    def called(self, calls: Iterable[CallKey]) -> str:
+        """Return calls with their tools' names."""
+        return ", ".join(f"{self.names[call]} ({call})" if call in self.names else call for call in calls)
 
 
 _RELEASES: Final[Mapping[ReleaseReason, str]] = MappingProxyType(
@@ -76,19 +86,28 @@ def _attempt(event: Any, before: _Before) -> str:
     return f"it is what came of attempt {event.attempt}{by}"
 
 
+def _step(event: StepCommitted, before: _Before) -> str:
+    calls = [name for _, name in _calls(event, 0)]
+    return _attempt(event, before) + (f": the model calls {', '.join(calls)}" if calls else "")
+
+
+def _result(event: ToolResultRecorded, before: _Before) -> str:
+    return f"{_attempt(event, before)}: the result of {before.called([event.result.call])}"
+
+
 def _error(error: ErrorInfo) -> str:
     status = "" if error.status_code is None else f" (status {error.status_code})"
     return f"{error.kind}{status}"
 
 
-def _unknown(calls: Sequence[str]) -> str:
-    return f"; whether {', '.join(calls)} took effect is not known" if calls else ""
+def _unknown(calls: Sequence[CallKey], before: _Before) -> str:
+    return f"; whether {before.called(calls)} took effect is not known" if calls else ""
 
 
-def _acquired(event: Acquired, _: _Before) -> str:
+def _acquired(event: Acquired, before: _Before) -> str:
     if not event.takeover:
         return "a worker took the chat up"
-    return f"the holder before was dead, and a worker took the chat over{_unknown(event.unknown)}"
+    return f"the holder before was dead, and a worker took the chat over{_unknown(event.unknown, before)}"
 
 
 def _retry(event: RetryScheduled, before: _Before) -> str:
@@ -99,9 +118,9 @@ def _retry(event: RetryScheduled, before: _Before) -> str:
 
 def _failed(event: TurnFailed, before: _Before) -> str:
     if event.attempt is None or before.started is None:
-        return f"the turn could not go on: {_error(event.error)}{_unknown(event.unknown)}"
+        return f"the turn could not go on: {_error(event.error)}{_unknown(event.unknown, before)}"
     what = f"attempt {event.attempt}, which version {before.started} began, failed"
-    return f"{what}: {_error(event.error)}{_unknown(event.unknown)}"
+    return f"{what}: {_error(event.error)}{_unknown(event.unknown, before)}"
 
 
 def _interrupted(_: InterruptionFinished, before: _Before) -> str:
@@ -115,10 +134,10 @@ def _expired(event: ActionExpired | ActionExpiredTurnEnded, _: _Before) -> str:
 _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
     {
         Acquired: _acquired,
-        Released: lambda event, _: _RELEASES[event.reason] + _unknown(event.unknown),
+        Released: lambda event, before: _RELEASES[event.reason] + _unknown(event.unknown, before),
         PolicyRecorded: lambda _event, _before: "decisions depend on it, and it was not recorded in this form before",
-        ToolResultRecorded: _attempt,
-        StepCommitted: _attempt,
+        ToolResultRecorded: _result,
+        StepCommitted: _step,
         CompactionCommitted: _attempt,
         ContextPersisted: _attempt,
         RetryScheduled: _retry,
@@ -147,9 +166,10 @@ _WRITERS: Final = MappingProxyType(
 
 def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
     """Yield where each event of a chat's log came from, given from its first event on; contents are not needed."""
-    before = _Before(None, None)
+    before = _Before(None, None, {})
     for recorded in log:
         yield _cause(recorded, before)
+        before.names.update(_calls(recorded.event, recorded.version))
         if isinstance(recorded.event, AttemptStarted):
             before = before._replace(started=recorded.version)
         elif isinstance(recorded.event, Interrupting):
@@ -161,7 +181,9 @@ def _cause(recorded: Recorded, before: _Before) -> Cause:
     taken = recorded_decision(event)
     if taken is not None:
         told = explain(taken.decision)
-        return Cause(version=version, event=name, because=told.because, decided_at=version, decision=told)
+        calls = before.called(event.calls) if isinstance(event, AttemptStarted) else ""
+        because = f"{told.because}: {calls}" if calls else told.because
+        return Cause(version=version, event=name, because=because, decided_at=version, decision=told)
     says = _SAYS.get(type(event))
     if says is None:
         actor = recorded.envelope.actor
@@ -169,6 +191,16 @@ def _cause(recorded: Recorded, before: _Before) -> Cause:
         return Cause(version=version, event=name, because=_WRITERS[actor.kind].format(who))
     decided = before.started if type(event) in _OF_AN_ATTEMPT and _of_attempt(event) else None
     return Cause(version=version, event=name, because=says(event, before), decided_at=decided)
+
+
+def _calls(event: Any, version: int) -> Iterator[tuple[CallKey, str]]:
+    """Yield the calls that messages hold which an event adds to history, with their tools' names."""
+    if not isinstance(event, Effects):
+        return
+    for place, message in enumerate(event.added, len(event.answers)):
+        for part_place, part in enumerate(message.parts):
+            if isinstance(part, ToolCallPart):
+                yield call_key(message_id(version, place), part_place), part.name
 
 
 def _of_attempt(event: Any) -> bool:

@@ -128,7 +128,7 @@ WHY = {
     "no model": "the policy has no model",
     "no steps": "max steps is 0",
     "a local call": "1 local call may run",
-    "a recorded call runs no more": "2 local calls may run, of which 1 have their result",
+    "a recorded call runs no more": "2 local calls may run, 1 of them with a result",
     "an exclusive call draws the client's in": (
         "2 calls are open and one of them must be alone, so all are refused as one"
     ),

@@ -28,6 +28,8 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
         control: All facts of the state, as the store's header keeps them.
         workers: The workers that live: ``worker``, ``expires_at``, ``agents``, ``capacity``, ``release``, ``process``.
         refusal: The last command that was refused: ``at``, ``trigger``, ``code``, ``state``, ``reason``, ``actor``.
+        incidents: What happened in its turns, the newest turn's first: ``kind``, ``fault`` (whether something went
+            wrong), ``turn`` (the version that opened it), ``turns_ago``, ``version``, ``what``, ``advice``.
     """
 
     chat: str
@@ -44,6 +46,7 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
     control: Any
     workers: tuple[Any, ...]
     refusal: Any
+    incidents: tuple[Any, ...]
 
 
 class Problem(Shape, frozen=True, kw_only=True, tag="problem"):

@@ -16,7 +16,10 @@ def test_a_chat_that_asks_its_client(chats: Cli) -> None:
 
 
 def test_a_chat_that_failed(chats: Cli) -> None:
-    done = chats.ok("doctor", "broken")
+    done = chats.run("doctor", "broken")
+    assert done.code == 1
+    assert done.out.startswith("cause       The turn failed (config): The script has 0 turns")
+    assert "more        chatfold why broken 5" in done.out
     assert "error       " in done.out
     assert "to do       Resume it, or send a message." in done.out
 

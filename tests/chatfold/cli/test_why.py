@@ -38,7 +38,7 @@ def test_a_decision_is_told_with_what_was_passed_by(cli: Cli, file: str) -> None
 def test_another_event_is_told_by_the_decision_behind_it(cli: Cli, file: str) -> None:
     assert cli.ok("why", file, "7").out.splitlines() == [
         "version 7, tool_result_recorded",
-        "  because    it is what came of attempt 1, which version 6 began",
+        "  because    it is what came of attempt 1, which version 6 began: the result of look_up (5.0.1)",
         "  decided    at version 6: D1 run_tools",
         "             because 1 local call may run",
         "             docs/decision-rules.md#d1",

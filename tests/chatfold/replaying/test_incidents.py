@@ -1,0 +1,114 @@
+"""What counts as an incident: signs from logs of the golden corpus and of small chats; and how turns are cut."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from chatfold import Agent, Limits, ModelConfig, tool
+from chatfold.debugging import Incident, IncidentKind, find_logs, incidents
+from chatfold.replaying.incidents import _KINDS
+from chatfold.replaying.turns import turns
+from chatfold.testing import ClassifiedError, Fail, ScriptedProvider, Turn, UseTool, VirtualTime, turn
+from events.envelope import Recorded
+from events.messages import Usage
+from tests.meta.source import ROOT
+
+CORPUS = ROOT / "tests" / "corpus" / "v0.2"
+INCIDENTS = ROOT / "tests" / "incidents"
+LOGS = {Path(source.where).stem: source for source in find_logs([str(CORPUS), str(INCIDENTS)])}
+BUSY = ClassifiedError(kind="overloaded", message="Busy.", retryable=True, status_code=529)
+MODEL = ModelConfig(provider="scripted", name="m", context_limit=1_000, max_output=100)
+
+
+@tool
+def peek(place: str) -> str:
+    """Look somewhere."""
+    return f"nothing at {place}"
+
+
+def played(script: Sequence[Turn | str], **options: Any) -> list[Incident]:
+    """Return the incidents of a chat whose model says a script."""
+    time = VirtualTime()
+    agent = Agent(name="a", model=MODEL, tools=[peek], **options)
+
+    async def run() -> Sequence[Recorded]:
+        async with time.engine([agent], providers={"scripted": ScriptedProvider(list(script))}) as engine:
+            chat = (await engine.create_chat("a", "Go.")).chat
+            await engine.settled(chat)
+            return await engine.events(chat)
+
+    return incidents(time.run(run))
+
+
+def kinds(found: Sequence[Incident]) -> list[str]:
+    return [each.kind for each in found]
+
+
+def look(place: str, tokens: int = 10) -> Turn:
+    return turn(UseTool("peek", {"place": place}), usage=Usage(input=tokens, output=5))
+
+
+def test_the_logs_at_hand_have_every_kind() -> None:
+    found = {each.kind for source in LOGS.values() for each in incidents(source.read().recorded())}
+    assert found == set(get_args(IncidentKind))
+    assert list(_KINDS) == list(get_args(IncidentKind))
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_contents_are_not_needed(name: str) -> None:
+    log = LOGS[name].read()
+    full = [each for each in incidents(log.recorded()) if each.kind != "repeated_call"]
+    bare = incidents(log.bare())
+    assert [(each.kind, each.version) for each in bare] == [(each.kind, each.version) for each in full]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_turns_are_the_log_in_pieces(name: str) -> None:
+    log = LOGS[name].read()
+    pieces = list(turns(log.bare()))
+    versions = [step.recorded.version for piece in pieces for step in piece.steps]
+    assert versions == list(range(1, len(log.events) + 1))
+    opened = pieces[-1].steps[-1].after.control.turns
+    assert len(pieces) in (opened, opened + 1) or opened == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "expected"),
+    [
+        (["Hi."], {}, []),
+        ([turn(Fail(BUSY))] * 2 + ["Hi."], {}, []),
+        ([turn(Fail(BUSY))] * 3 + ["Hi."], {}, ["retry_storm"]),
+        ([look("a"), look("b"), look("a"), "Hi."], {}, []),
+        ([look("a"), look("b"), look("a"), look("a"), "Hi."], {}, ["repeated_call"]),
+        ([look("a"), look("b")], {"limits": Limits(max_steps=2)}, ["step_limit"]),
+        ([look("a"), look("b", 900), turn("So far.", usage=Usage(input=900)), "Hi."], {}, []),
+    ],
+    ids=["none", "two retries", "three retries", "twice the same", "thrice the same", "steps", "one compaction"],
+)
+def test_what_counts(script: Sequence[Turn | str], options: dict[str, Any], expected: list[str]) -> None:
+    assert kinds(played(script, **options)) == expected
+
+
+def test_the_cause_comes_before_what_it_led_to() -> None:
+    found = played([turn(Fail(BUSY))] * 5, limits=Limits(max_model_attempts=5))
+    assert kinds(found) == ["retry_storm", "failed_turn"]
+    assert [each.turns_ago for each in found] == [0, 0]
+    assert found[0].what.startswith("4 model calls of the turn failed (4 times overloaded, status 529)")
+    assert (
+        found[1].what == "The turn failed (overloaded, status 529): Busy. Given up after 5 attempts; try again later."
+    )
+
+
+def test_the_newest_turn_comes_first() -> None:
+    found = incidents(LOGS["in_E1"].read().recorded())
+    ago = [each.turns_ago for each in found]
+    assert ago == sorted(ago)
+    assert len({each.turn for each in found}) == len(set(ago))
+
+
+def test_the_page_has_each_kind() -> None:
+    rows = [line.split("|") for line in (ROOT / "docs" / "incidents.md").read_text().splitlines() if "| `" in line]
+    told = [(row[1].strip().strip("`"), row[3].strip() == "yes") for row in rows]
+    assert told == [(kind, fault) for kind, (fault, _) in _KINDS.items()]

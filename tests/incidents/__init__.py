@@ -1,0 +1,1 @@
+"""Five chats in which something went wrong, as logs, and what the commands say of them."""
