@@ -20,7 +20,7 @@ INVARIANTS: Final = (
     "There is an error exactly in `error`.",
     "`not_before` is set only in `pending`, with the retry that is scheduled then.",
     "An attempt is under way, and calls run, only in `running`.",
-    "A call is possibly done only where its tool can be asked.",
+    "A call is possibly done only where its tool can be asked, or run again.",
     "An open action asks for something, and only for calls that are open.",
     "In `waiting` no call is open, no retry is scheduled and no compaction requested.",
     "Every result has its call before it; no call has two results; no user message follows an open call.",
@@ -101,9 +101,11 @@ def _calls(control: Control) -> Iterator[str]:
         running = [call.key for call in open_calls if call.runs]
         if running:
             yield f"calls {', '.join(running)} run in {control.status}"
-        unasked = [call.key for call in open_calls if call.possibly_done and not call.reconcile]
+        unasked = [
+            call.key for call in open_calls if call.possibly_done and call.crash != "rerun" and not call.reconcile
+        ]
         if unasked:
-            yield f"calls {', '.join(unasked)} are possibly done, and their tools cannot be asked"
+            yield f"calls {', '.join(unasked)} are possibly done, and their tools can neither be asked nor run again"
     if control.action is not None:
         keys = {call.key for call in open_calls}
         stray = [item.call for item in control.action.items if item.call is not None and item.call not in keys]

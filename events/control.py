@@ -32,7 +32,7 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     call needs approval. ``started`` says that an attempt started it;
     ``recorded`` that its result is recorded and waits for the batch's commit; ``result_error`` whether that result is
     an error. ``possibly_done``: a holder that is gone had started it, and its tool can be asked (``reconcile``), which
-    comes before it is run again.
+    comes before it is run again, or which does no harm when it is run again (``crash="rerun"``).
     """
 
     key: CallKey
@@ -71,6 +71,11 @@ class OpenCall(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
         """Whether its outcome is unknown for good if its holder goes now."""
         return self.runs and self.runner == "local" and self.crash == "report" and not self.reconcile
 
+    @property
+    def runs_again(self) -> bool:
+        """Whether it is run once more if its holder goes now, without asking whether it happened."""
+        return self.runs and self.runner == "local" and self.crash == "rerun"
+
 
 class MayBeAlone(Protocol):
     """A call that says whether it must be the only one of its step."""
@@ -92,6 +97,11 @@ def refused_as_one(calls: Sequence[MayBeAlone]) -> bool:
 def lost_calls(calls: Sequence[OpenCall]) -> tuple[OpenCall, ...]:
     """Return the calls whose outcome is unknown for good if their holder goes now."""
     return () if refused_as_one(calls) else tuple(call for call in calls if call.lost_with_worker)
+
+
+def repeated_calls(calls: Sequence[OpenCall]) -> tuple[OpenCall, ...]:
+    """Return the calls that are run once more if their holder goes now, without asking whether they happened."""
+    return () if refused_as_one(calls) else tuple(call for call in calls if call.runs_again)
 
 
 class Indexes(Struct, omit_defaults=True, kw_only=True, gc=False):

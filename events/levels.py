@@ -21,7 +21,7 @@ from events.messages import KeptResponse, Step
 from events.parts import ContextProblemPart, HookContextPart, SkillPart, ToolCallPart, ToolResultPart
 from events.records import ActionItem, Decision, ModelPolicy, OpenAction, Policy, Spending, Spent, ToolPolicy
 from events.vocabulary_keeping import ActiveToolsChanged, ChatForked, ContextMarked, SideCallRecorded, TurnLabelChanged
-from events.vocabulary_workers import ActionRequired
+from events.vocabulary_workers import Acquired, ActionRequired, Released, TurnFailed
 
 FIRST: Final = 1
 """The level of the first release."""
@@ -83,6 +83,9 @@ SINCE: Final[Since] = MappingProxyType(
         (Control, "context_refresh_at"): GENERATION,
         (Decision, "read"): GENERATION,
         (Policy, "retry_unit_us"): GENERATION,
+        (Acquired, "again"): GENERATION,
+        (Released, "again"): GENERATION,
+        (TurnFailed, "again"): GENERATION,
     }
 )
 """What came after the first level: event types, part kinds, records, and fields of these, one line each.

@@ -17,9 +17,9 @@ from events.reducer_shared import Specials, spend
 from events.sharing import share_name
 
 
-def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
+def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...], again: tuple[CallKey, ...]) -> None:
     # What ran on a worker that is gone or gave up: some outcomes are unknown for good, the rest starts anew, and where
-    # the tool can be asked what became of a call, it is asked first.
+    # the tool can be asked what became of a call, it is asked first. Until then all of it may have happened.
     for call in unknown:
         draft.record_result(ToolResultPart(call=call, is_error=True, reason=Reason.WORKER_LOST))
     indexes = draft.control.indexes
@@ -29,7 +29,7 @@ def _lose_calls(draft: Draft, unknown: tuple[CallKey, ...]) -> None:
     if restart:
         asked = frozenset(call.key for call in indexes.open_calls if call.runs and call.reconcile)
         indexes.open_calls = mark_calls(indexes.open_calls, restart, started=False)
-        indexes.open_calls = mark_calls(indexes.open_calls, asked, possibly_done=True)
+        indexes.open_calls = mark_calls(indexes.open_calls, asked.union(again), possibly_done=True)
 
 
 def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
@@ -38,14 +38,14 @@ def _acquired(draft: Draft, event: v.Acquired, _: Envelope) -> None:
     control.takeovers += event.takeover
     control.running = None
     spend(draft, event.report)
-    _lose_calls(draft, event.unknown)
+    _lose_calls(draft, event.unknown, event.again)
 
 
 def _released(draft: Draft, event: v.Released, _: Envelope) -> None:
     # A runner that died counts like a worker that did: the third on one history fails the turn.
     draft.control.takeovers += event.reason == "fault"
     spend(draft, event.report)
-    _lose_calls(draft, event.unknown)
+    _lose_calls(draft, event.unknown, event.again)
 
 
 def _policy(draft: Draft, event: v.PolicyRecorded, _: Envelope) -> None:
@@ -127,7 +127,7 @@ def _failed(draft: Draft, event: v.TurnFailed, _: Envelope) -> None:
     draft.control.last_error = event.error
     _break_chain(draft, event)
     spend(draft, event.report, event.added)
-    _lose_calls(draft, event.unknown)
+    _lose_calls(draft, event.unknown, event.again)
 
 
 def _interruption_finished(draft: Draft, event: v.InterruptionFinished, _: Envelope) -> None:

@@ -18,7 +18,10 @@ from events.records import (
 
 
 class Acquired(EventBase, frozen=True, kw_only=True):
-    """A worker holds the chat. ``takeover``: from a dead holder, whose ``unknown`` calls may have run."""
+    """A worker holds the chat. ``takeover``: from a dead holder, whose ``unknown`` calls may have run.
+
+    ``again``: calls that it had started, too, and that are run once more.
+    """
 
     type = "acquired"
     trigger = "acquire"
@@ -27,16 +30,18 @@ class Acquired(EventBase, frozen=True, kw_only=True):
     release: str
     takeover: bool = False
     unknown: tuple[CallKey, ...] = ()
+    again: tuple[CallKey, ...] = ()
     report: AttemptReport | None = None
 
 
 class Released(EventBase, frozen=True, kw_only=True):
-    """The holder let the chat go. ``unknown`` calls still ran then."""
+    """The holder let the chat go. ``unknown`` calls still ran then; so did those of ``again``, which run once more."""
 
     type = "released"
     trigger = "release"
     reason: ReleaseReason
     unknown: tuple[CallKey, ...] = ()
+    again: tuple[CallKey, ...] = ()
     report: AttemptReport | None = None
 
 
@@ -140,6 +145,8 @@ class TurnFinished(Effects, frozen=True, kw_only=True):
 class TurnFailed(Effects, frozen=True, kw_only=True):
     """The turn failed: by a decision, or by the ``error`` of an attempt. ``unknown`` calls still ran then.
 
+    So did those of ``again``, which would be run once more if the turn were resumed.
+
     ``added`` is what had come of an answer, marked interrupted, with answers to its calls.
     """
 
@@ -150,6 +157,7 @@ class TurnFailed(Effects, frozen=True, kw_only=True):
     decision: Decision | None = None
     report: AttemptReport | None = None
     unknown: tuple[CallKey, ...] = ()
+    again: tuple[CallKey, ...] = ()
 
 
 class InterruptionFinished(Effects, frozen=True, kw_only=True):

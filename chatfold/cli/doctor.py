@@ -158,7 +158,8 @@ def _lease(found: Diagnosis) -> str:
 
 def _call(call: OpenCall) -> str:
     stands = "result recorded" if call.recorded else "running" if call.started else "not started"
-    stands = "possibly done, its tool is asked" if call.possibly_done and not call.recorded else stands
+    if call.possibly_done and not call.recorded:
+        stands = f"possibly done, {'its tool is asked' if call.reconcile else 'it is run again'}"
     asks = ", waits for approval" if call.needs_approval and not call.approved else ""
     return f"{call.key} {call.name} ({call.runner}, {stands}{asks})"
 

@@ -104,10 +104,15 @@ def _unknown(calls: Sequence[CallKey], before: _Before) -> str:
     return f"; whether {before.called(calls)} took effect is not known" if calls else ""
 
 
+def _lost(event: Acquired | Released | TurnFailed, before: _Before) -> str:
+    again = f"; {before.called(event.again)} may have taken effect too, and can be run again" if event.again else ""
+    return _unknown(event.unknown, before) + again
+
+
 def _acquired(event: Acquired, before: _Before) -> str:
     if not event.takeover:
         return "a worker took the chat up"
-    return f"the holder before was dead, and a worker took the chat over{_unknown(event.unknown, before)}"
+    return f"the holder before was dead, and a worker took the chat over{_lost(event, before)}"
 
 
 def _retry(event: RetryScheduled, before: _Before) -> str:
@@ -118,9 +123,9 @@ def _retry(event: RetryScheduled, before: _Before) -> str:
 
 def _failed(event: TurnFailed, before: _Before) -> str:
     if event.attempt is None or before.started is None:
-        return f"the turn could not go on: {_error(event.error)}{_unknown(event.unknown, before)}"
+        return f"the turn could not go on: {_error(event.error)}{_lost(event, before)}"
     what = f"attempt {event.attempt}, which version {before.started} began, failed"
-    return f"{what}: {_error(event.error)}{_unknown(event.unknown, before)}"
+    return f"{what}: {_error(event.error)}{_lost(event, before)}"
 
 
 def _interrupted(_: InterruptionFinished, before: _Before) -> str:
@@ -134,7 +139,7 @@ def _expired(event: ActionExpired | ActionExpiredTurnEnded, _: _Before) -> str:
 _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
     {
         Acquired: _acquired,
-        Released: lambda event, before: _RELEASES[event.reason] + _unknown(event.unknown, before),
+        Released: lambda event, before: _RELEASES[event.reason] + _lost(event, before),
         PolicyRecorded: lambda _event, _before: "decisions depend on it, and it was not recorded in this form before",
         ToolResultRecorded: _result,
         StepCommitted: _step,

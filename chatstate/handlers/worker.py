@@ -11,7 +11,7 @@ from chatstate.cancellations import anchored, closed
 from chatstate.handlers.context import Context
 from chatstate.handlers.user import boundary
 from events import vocabulary as v
-from events.control import OpenCall, lost_calls, refused_as_one
+from events.control import OpenCall, lost_calls, refused_as_one, repeated_calls
 from events.ids import CallKey, MessageId, message_id
 from events.indexes import find_call
 from events.messages import Message
@@ -35,13 +35,15 @@ def acquire(ctx: Context, command: c.Acquire) -> v.Acquired:
         release=command.release,
         takeover=takeover,
         unknown=_lost(control.indexes.open_calls) if takeover else (),
+        again=_again(control.indexes.open_calls) if takeover else (),
     )
 
 
 def release(ctx: Context, command: c.Release) -> v.Released:
     """Let the chat go."""
     ctx.check_fence(command.fence)
-    return v.Released(reason=command.reason, unknown=_lost(ctx.control.indexes.open_calls), report=command.report)
+    calls = ctx.control.indexes.open_calls
+    return v.Released(reason=command.reason, unknown=_lost(calls), again=_again(calls), report=command.report)
 
 
 def record_policy(ctx: Context, command: c.RecordPolicy) -> v.PolicyRecorded:
@@ -183,6 +185,7 @@ def fail_turn(ctx: Context, command: c.FailTurn) -> v.TurnFailed:
         report=command.report,
         added=kept,
         unknown=_lost(ctx.control.indexes.open_calls),
+        again=_again(ctx.control.indexes.open_calls),
     )
 
 
@@ -230,3 +233,7 @@ def trailing_users(messages: Messages) -> list[TranscriptMessage]:
 
 def _lost(calls: tuple[OpenCall, ...]) -> tuple[CallKey, ...]:
     return tuple(call.key for call in lost_calls(calls))
+
+
+def _again(calls: tuple[OpenCall, ...]) -> tuple[CallKey, ...]:
+    return tuple(call.key for call in repeated_calls(calls))

@@ -176,6 +176,7 @@ def _tool_call(attempt: Attempt, call: OpenCall) -> ToolCall:
         arguments=arguments,
         exclusive=call.exclusive,
         possibly_done=call.possibly_done,
+        reconcile=call.reconcile,
         approved=call.approved,
         rewritten=rewritten,
     )

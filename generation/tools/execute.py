@@ -227,10 +227,12 @@ class RunningCall:
     async def _result(self) -> CallResult | None:
         """Ask where it may be done already, run it where it is not."""
         started = self._env.now()
-        outcome: Outcome | None = await self._ask() if self.call.possibly_done else NOT_HAPPENED
+        asked = self.call.possibly_done and self.call.reconcile
+        outcome: Outcome | None = await self._ask() if asked else NOT_HAPPENED
         context: str | None = None
         if outcome is NOT_HAPPENED:
-            self._question, self._possibly_done = None, False
+            if asked:
+                self._question, self._possibly_done = None, False
             if (hooks := self._env.hooks) is not None:
                 self.call, context, refused = await hooks.before(self.call)
                 if refused is not None:

@@ -19,7 +19,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     ``rewritten``: JSON text that the client, or a hook, gave in the arguments' place. ``approved``: the client approved
     it, so it runs with the arguments that were approved or not at all. ``possibly_done``: a holder that is gone had
-    started it, so its tool is asked before it runs.
+    started it. ``reconcile``: then its tool is asked before it runs.
     """
 
     key: CallKey
@@ -27,6 +27,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     arguments: str | None
     exclusive: bool = False
     possibly_done: bool = False
+    reconcile: bool = False
     approved: bool = False
     rewritten: str | None = None
 

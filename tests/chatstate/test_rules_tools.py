@@ -386,7 +386,7 @@ def test_a_call_whose_tool_can_be_asked_stays_open_when_its_holder_goes(how: str
         "failure": b.fail(chat),
     }
     chat.do(lose[how])
-    assert states(chat) == [(False, False, True), (True, True, False), (False, False, False)]
+    assert states(chat) == [(False, False, True), (True, True, False), (False, False, True)]
     if how == "failure":
         chat.do(c.Resume())
     if how != "takeover":
@@ -404,17 +404,18 @@ def test_a_call_that_was_never_started_is_not_possibly_done() -> None:
     assert states(chat) == [(False, False, False)]
 
 
-def test_what_is_possibly_done_is_answered_as_unknown_whatever_ends_the_turn() -> None:
+@pytest.mark.parametrize("tool", ["asked", "rerun"])
+def test_what_is_possibly_done_is_answered_as_unknown_whatever_ends_the_turn(tool: str) -> None:
     for command in (c.Interrupt(), b.send_interrupting()):
-        chat = reach(X.R0, work=running_tools("asked"))
+        chat = reach(X.R0, work=running_tools(tool))
         chat.do(b.release(chat))
         chat.do(command)
         assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]
-    chat = reach(X.R0, work=running_tools("asked"))
+    chat = reach(X.R0, work=running_tools(tool))
     chat.do(b.fail(chat))
     chat.do(b.send())
     assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]
-    chat = reach(X.I0, work=running_tools("asked"))
+    chat = reach(X.I0, work=running_tools(tool))
     chat.do(b.acquire("w2", dead=True))
     chat.do(b.finish_interruption(chat))
     assert reasons(chat) == [Reason.INTERRUPTED_UNKNOWN]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.content import Content
+from events.ids import CallKey, WorkerId
 from events.messages import ContextMark, KeptResponse, Message
 from events.parts import ContextProblemPart, FilePart, HookContextPart, SkillPart, TextPart, ToolCallPart
 from events.records import (
@@ -29,6 +30,8 @@ from tests.golden.pieces_v0_1 import DECISION, ERROR, MODEL, POLICY, RESULT, STE
 
 POLICY_OF_OPTIONS: Final = replace(POLICY, model=replace(MODEL, effort_max="high", options="o" * 22))
 
+AGAIN: Final = (CallKey("5.0.1"), CallKey("5.0.2"))
+
 SPENDING: Final = Spending(
     spent=Spent(tokens=900, cost_micros=70, turns=3),
     allowed=Budget(tokens=1_000, cost_micros=2_000, turns=3),
@@ -45,6 +48,9 @@ EVENTS: Final[dict[str, v.Event]] = {
         error=ERROR,
         report=AttemptReport(step=replace(STEP, unmetered=True)),
     ),
+    "acquired.again": v.Acquired(worker=WorkerId("worker-1"), epoch=2, release="0.2.0", takeover=True, again=AGAIN),
+    "released.again": v.Released(reason="drain", again=AGAIN),
+    "turn_failed.again": v.TurnFailed(error=ERROR, attempt=2, again=AGAIN),
     "step_committed.nudge": v.StepCommitted(
         attempt=1,
         added=(

@@ -49,7 +49,7 @@ class Desk:
 
 
 async def run(made: Tool, arguments: str | None = '{"cents": 5}', *, possibly_done: bool = True) -> CallResult | None:
-    asked = replace(call("pay", arguments), possibly_done=possibly_done)
+    asked = replace(call("pay", arguments), possibly_done=possibly_done, reconcile=True)
     return await run_call(asked, env(made))
 
 
@@ -135,7 +135,7 @@ async def test_a_question_that_is_cancelled_leaves_the_call_unknown() -> None:
         return NOT_HAPPENED
 
     desk = Desk()
-    running = RunningCall(replace(call("pay", '{"cents": 5}'), possibly_done=True), env(desk.tool(ask)))
+    running = RunningCall(replace(call("pay", '{"cents": 5}'), possibly_done=True, reconcile=True), env(desk.tool(ask)))
     await until(entered.is_set)
     running.cancel()
     gate.set()
@@ -152,7 +152,7 @@ async def test_a_question_that_does_not_end_is_abandoned() -> None:
         return NOT_HAPPENED
 
     desk = Desk()
-    running = RunningCall(replace(call("pay", '{"cents": 5}'), possibly_done=True), env(desk.tool(ask)))
+    running = RunningCall(replace(call("pay", '{"cents": 5}'), possibly_done=True, reconcile=True), env(desk.tool(ask)))
     await until(entered.is_set)
     assert await running.wait(0.01) is None
     gate.set()
