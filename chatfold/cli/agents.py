@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from chatfold.cli.guard import UsageProblem, plain_words
+from chatfold.engine import Engine
 from chatfold.references import ReferenceProblem, find_object
 from events.content import Json
 from generation.agents import Agent
@@ -54,15 +55,38 @@ def load_agents(references: Sequence[str], *, interactive: bool = False) -> list
     return [agent for reference in references for agent in _load(reference)]
 
 
-def _load(reference: str) -> list[Agent]:
+def load_engine(reference: str) -> Engine:
+    """Return the engine that a reference names.
+
+    Args:
+        reference: ``module:attribute`` of an engine that is not entered, or of a function that returns one.
+
+    Raises:
+        UsageProblem: It names nothing of the kind; says what.
+    """
+    value = _named("--engine", reference, "myservice.engine:make_engine", Engine)
+    if not isinstance(value, Engine):
+        raise UsageProblem(f"--engine {reference} is no Engine, and no function that returns one")
+    return value
+
+
+def _named(option: str, reference: str, example: str, *kinds: type) -> object:
+    """Return what a reference names, or what the function that it names returns.
+
+    Raises:
+        UsageProblem: It cannot be loaded.
+    """
     try:
         value = find_object(reference)
-        if callable(value) and not isinstance(value, Agent | Tool):
-            value = value()
+        return value() if callable(value) and not isinstance(value, kinds) else value
     except ReferenceProblem as error:
-        raise UsageProblem(f"--agents {error}, such as myservice.agents:AGENTS") from error
+        raise UsageProblem(f"{option} {error}, such as {example}") from error
     except (Exception, SystemExit) as error:
-        raise UsageProblem(f"--agents {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
+        raise UsageProblem(f"{option} {reference} cannot be loaded: {type(error).__name__}: {_said(error)}") from error
+
+
+def _load(reference: str) -> list[Agent]:
+    value = _named("--agents", reference, "myservice.agents:AGENTS", Agent, Tool)
     if isinstance(value, Tool):
         raise UsageProblem(f"--agents {reference} is a tool: name the agent that has it")
     found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []

@@ -97,6 +97,15 @@ def chat(
 
 def worker(
     agents: Agents = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="MODULE:NAME",
+            help="Run an application's own engine, with its hooks, observers and providers: an Engine that is not "
+            "entered yet, or a function that returns one. In place of --agents, --db and --base-url.",
+        ),
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option("--base-url", metavar="URL", help="Where the models' service is, if not at home.")
     ] = None,
@@ -106,14 +115,19 @@ def worker(
 ) -> None:
     """Run chats until SIGTERM or Ctrl-C, then let go of them and end.
 
-    Without --agents it runs the chats that `chatfold chat` begins. What runs when it is told to stop has its grace
-    (setting grace); other workers go on with the chats. A second signal ends it at once.
+    Without --agents it runs the chats that `chatfold chat` begins. Hooks, observers and providers belong to an engine:
+    an application that has such gives its engine (--engine), for with --agents there are none of them.
+
+    What runs when it is told to stop has its grace (setting grace); other workers go on with the chats. A second signal
+    ends it at once.
 
     \b
     Examples:
       chatfold worker --agents myservice.agents:AGENTS --db postgresql://me@db/chats
+      chatfold worker --engine myservice.engine:make_engine
       chatfold worker --log-level info
     """
-    from chatfold.cli.worker import run_worker
+    from chatfold.cli.worker import made_engine, run_worker
 
-    run_worker(Out(), tuple(agents or ()), json=json, db=db, log_level=log_level, base_url=base_url)
+    made, store = made_engine(tuple(agents or ()), engine, db=db, log_level=log_level, base_url=base_url)
+    run_worker(Out(), made, store, json=json)

@@ -9,8 +9,9 @@ import asyncio
 import signal
 from collections.abc import Sequence
 
-from chatfold.cli.agents import load_agents
+from chatfold.cli.agents import load_agents, load_engine
 from chatfold.cli.ending import end_now
+from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import load_settings, store_url
 from chatfold.cli.session import LETTING_GO, let_go
@@ -22,20 +23,40 @@ from store import redacted
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def run_worker(
-    out: Out, references: Sequence[str], *, json: bool, db: str | None, log_level: str | None, base_url: str | None
-) -> None:
+def made_engine(
+    agents: Sequence[str], engine: str | None, *, db: str | None, log_level: str | None, base_url: str | None
+) -> tuple[Engine, str]:
+    """Return the engine whose worker is to run, and what to call its store.
+
+    Args:
+        agents: Names of agents; without them it has the built-in one.
+        engine: Name of an application's own engine; None to make one.
+        db: The store.
+        log_level: What is logged.
+        base_url: Where the models' service is.
+
+    Raises:
+        UsageProblem: Agents or the engine cannot be loaded, or both are named.
+    """
+    if engine is None:
+        settings = load_settings(db, log_level, base_url=base_url)
+        url = store_url(settings)
+        return Engine(url, load_agents(agents), settings=settings), redacted(url)
+    given = [name for name, value in (("--agents", agents), ("--db", db), ("--base-url", base_url)) if value]
+    if given:
+        raise UsageProblem(f"--engine brings its own of {', '.join(given)}: leave that out")
+    load_settings(None, log_level)
+    return load_engine(engine), f"the store of {engine}"
+
+
+def run_worker(out: Out, engine: Engine, store: str, *, json: bool) -> None:
     """Run a worker; see the command.
 
     Raises:
-        UsageProblem: Agents cannot be loaded.
+        UsageProblem: The engine has no worker.
         StoreError: The store cannot be opened.
     """
-    settings = load_settings(db, log_level, base_url=base_url)
-    url = store_url(settings)
-    agents = load_agents(references)
-    engine = Engine(url, agents, settings=settings)
-    names = tuple(sorted(agent.name for agent in agents))
+    names = tuple(sorted(engine.runtime.agents))
 
     def say(worker: str, state: str, text: str) -> None:
         if json:
@@ -48,13 +69,14 @@ def run_worker(
         _on_signal(stop, engine)
         async with engine:
             worker = engine.worker
-            lease = worker.worker if worker is not None else ""
+            if worker is None:
+                raise UsageProblem("--engine has no worker: make the engine without worker=False")
+            lease = worker.worker
             tune_collector()
-            say(lease, "started", f"worker {lease} runs chats of {', '.join(names)} in {redacted(url)}")
+            say(lease, "started", f"worker {lease} runs chats of {', '.join(names)} in {store}")
             await stop.wait()
             say(lease, "draining", "stopping: letting go of chats (once more to stop at once)")
-            if worker is not None:
-                await worker.stop("drain")
+            await worker.stop("drain")
         say(lease, "stopped", "stopped")
         if not await _threads_ended():
             end_now(0)

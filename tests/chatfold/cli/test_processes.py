@@ -235,8 +235,34 @@ def test_a_second_ctrl_c_leaves(application: Path) -> None:
     assert "Traceback" not in terminal.shown
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_drains(application: Path, number: signal.Signals) -> None:
+ENGINE: Final = """
+import os, pathlib
+from chatfold import Engine
+from chatfold.hooks import PythonHook
+from application import AGENTS
+
+async def watch(call):
+    pathlib.Path("hooked").write_text(call.event)
+
+def make_engine():
+    return Engine(os.environ["CHATFOLD_DB"], AGENTS, hooks=[PythonHook(watch, ["pre_tool_use"])])
+
+def make_reader():
+    return Engine(os.environ["CHATFOLD_DB"], AGENTS, worker=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (signal.SIGTERM, ("--agents", "application:AGENTS")),
+        (signal.SIGINT, ("--agents", "application:AGENTS")),
+        (signal.SIGTERM, ("--engine", "service:make_engine")),
+    ],
+    ids=["SIGTERM", "SIGINT", "engine"],
+)
+def test_a_worker_drains(application: Path, number: signal.Signals, what: tuple[str, str]) -> None:
+    (application / "service.py").write_text(ENGINE)
     url = f"sqlite:///{application / 'chats.db'}"
 
     async def begin() -> None:
@@ -246,7 +272,7 @@ def test_a_worker_drains(application: Path, number: signal.Signals) -> None:
 
     asyncio.run(begin())
     worker = subprocess.Popen(
-        [*PROGRAM, "worker", "--agents", "application:AGENTS", "--json"],
+        [*PROGRAM, "worker", *what, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -266,6 +292,24 @@ def test_a_worker_drains(application: Path, number: signal.Signals) -> None:
     assert (last.event.type, last.envelope.dest) == ("released", "pending")
     assert getattr(last.event, "reason", None) == "drain"
     assert process(application, "verify", "--all").code == 0
+    assert (application / "hooked").exists() is ("--engine" in what), "an engine brings its hooks"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("service:make_engine", "--db", "memory://"), "--engine brings its own of --db: leave that out"),
+        (("service:make_engine", "--agents", "application:AGENTS"), "--engine brings its own of --agents"),
+        (("application:AGENTS",), "--engine application:AGENTS is no Engine"),
+        (("service:none",), "--engine service:none cannot be loaded: AttributeError"),
+        (("service",), "--engine service: give MODULE:NAME, such as myservice.engine:make_engine"),
+        (("service:make_reader",), "--engine has no worker: make the engine without worker=False"),
+    ],
+)
+def test_a_worker_of_no_engine_says_so(application: Path, given: tuple[str, ...], said: str) -> None:
+    (application / "service.py").write_text(ENGINE)
+    done = process(application, "worker", "--engine", *given)
+    assert (done.code, said in done.err, "Traceback" in done.err) == (2, True, False), done
 
 
 def test_logs_go_to_stderr(tmp_path: Path) -> None:
