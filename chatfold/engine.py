@@ -222,7 +222,7 @@ class Engine(ChatCommands):
 
         Raises:
             ChatNotFound: There is no such chat.
-            CursorInvalid: The cursor is not one that this release wrote.
+            CursorInvalid: The cursor is not one that this release wrote, or it is ahead of the chat.
         """
         position = (
             Cursor.parse(checked_kind(cursor, str, "$.cursor", "a cursor's text")) if cursor is not None else Cursor()

@@ -21,7 +21,7 @@ from events.envelope import Recorded
 from events.ids import ChatId
 from events.vocabulary import Event
 from generation.cursor import Cursor
-from generation.errors import SubscriberTooSlow
+from generation.errors import CursorInvalid, SubscriberTooSlow
 from generation.parts import EpisodeKey, LivePart, PartBuffer
 from store.contract import Hint, Store
 from store.loading import load_chat, must_be_there, read_recorded
@@ -93,6 +93,7 @@ class ChatStream:
 
         Raises:
             ChatNotFound: There is no such chat.
+            CursorInvalid: The cursor is ahead of the chat: it is another chat's, or the chat's store was put back.
         """
         async with self._store.hints(self._chat) as hints:
             listener = asyncio.create_task(self._listen(hints))
@@ -131,6 +132,9 @@ class ChatStream:
         found = await load_chat(self._store, self._chat, transcript=False)
         loaded = must_be_there(found, "stream", self._chat)
         control = loaded.state.control
+        if control.version < self._version:
+            why = f"it is behind version {self._version}, and chat {self._chat} has {control.version} events"
+            raise CursorInvalid(self._cursor(), why)
         return control, await read_recorded(self._store, self._chat, after=self._version, upto=control.version)
 
     def _new_parts(self) -> list[PartItem]:

@@ -93,6 +93,9 @@ _WORDS: Final = {
 }
 """An execution state in words, for people."""
 
+_NO_ADVICE: Final = frozenset({"import_messages"})
+"""What nobody gives by itself: a fork of a long chat goes on with it."""
+
 LEASE_LIVES: Final = "a live worker holds the chat"
 
 
@@ -128,5 +131,5 @@ def destination(trigger: str, state: X, case: str = "usual") -> Status:
 
 def _not_here(state: X) -> str:
     """Say what users may do instead; what workers may do is no advice to anybody."""
-    possible = ", ".join(trigger for trigger, cell in USER_TABLE[state].items() if cell.usual)
+    possible = ", ".join(name for name, cell in USER_TABLE[state].items() if cell.usual and name not in _NO_ADVICE)
     return f"a chat that is {_WORDS[state]} allows only: {possible}"

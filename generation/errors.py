@@ -208,7 +208,8 @@ class UnknownAgent(GenerationError, ValueError):
     """A chat names an agent that is not declared here."""
 
     def __init__(self, agent: str, declared: tuple[str, ...]) -> None:
-        super().__init__(f"there is no agent {agent!r}; declared here: {', '.join(declared)}")
+        known = f"declared here: {', '.join(declared)}" if declared else "this engine was made without agents"
+        super().__init__(f"there is no agent {agent!r}; {known}")
         self.agent = agent
         self.declared = declared
 

@@ -250,6 +250,9 @@ def _pool(
         max_size=size,
         open=False,
         timeout=PATIENCE,
+        # The pool waits twice as long after each attempt that failed, until it begins anew: after a long outage nobody
+        # is to wait for minutes although the server is there again.
+        reconnect_timeout=PATIENCE,
         name=name,
         configure=configure,
     )

@@ -29,10 +29,11 @@ class HttpHook:
         events: The events that it is asked at.
         timeout: Seconds that it has.
         headers: Sent with each call, for example an authorization.
+        name: What it is called in errors and logs; None: its host. A whole address may hold secrets, and is not told.
 
     Raises:
         AgentDeclarationError: An event is not known, or there is none; the URL is none, or the timeout no positive
-            number; the headers are no mapping.
+            number; the headers are no mapping; the name is no text on one line.
         MissingExtra: The client library is not installed.
     """
 
@@ -43,6 +44,7 @@ class HttpHook:
         *,
         timeout: float = 10.0,
         headers: Mapping[str, str] | None = None,
+        name: str | None = None,
     ) -> None:
         try:
             import httpx2
@@ -54,7 +56,10 @@ class HttpHook:
             raise AgentDeclarationError("hook", f"its url is none: {error}") from None
         if parsed.scheme not in {"http", "https"} or not parsed.host:
             raise AgentDeclarationError("hook", "its url must begin with http:// or https:// and name a host")
-        self.name: Final = f"{parsed.scheme}://{parsed.netloc.decode()}{parsed.path}"
+        self.name: Final = parsed.netloc.decode() if name is None else name
+        given_name: object = self.name
+        if not isinstance(given_name, str) or not given_name.isprintable() or not given_name.strip():
+            raise AgentDeclarationError("hook", f"its name must be a text on one line, not {name!r:.80}")
         self.events: Final = checked_events(self.name, events)
         self.timeout: Final = checked_timeout(self.name, timeout)
         given: object = headers

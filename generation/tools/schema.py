@@ -28,6 +28,7 @@ from generation.errors import ToolDeclarationError
 from generation.tools.schema_check import problems
 
 _Kind = inspect.Parameter
+_UNBOUND: Final = ": where it is a method, make the tool of an object's, as in tool(service.search)"
 _FIT_TYPES: Final = "use JSON types, a pydantic model, a dataclass or a TypedDict"
 
 _UNNAMED: Final = {
@@ -84,7 +85,8 @@ def read_signature(name: str, function: Callable[..., object], context_type: typ
         if parameter.kind in _UNNAMED:
             raise ToolDeclarationError(name, _UNNAMED[parameter.kind].format(parameter.name))
         if parameter.name not in hints:
-            raise ToolDeclarationError(name, f"parameter {parameter.name} has no annotation")
+            bound = _UNBOUND if parameter.name == "self" else ""
+            raise ToolDeclarationError(name, f"parameter {parameter.name} has no annotation{bound}")
         if hints[parameter.name] is context_type:
             if context is not None:
                 raise ToolDeclarationError(name, f"parameters {context} and {parameter.name} both take the context")

@@ -13,9 +13,10 @@ from contextlib import aclosing
 
 import pytest
 
-from chatfold import Agent, Engine, EventItem, PartItem, PreviewReset, Receipt, Settings
+from chatfold import Agent, CursorInvalid, Engine, EventItem, PartItem, PreviewReset, Receipt, Settings
 from chatfold.testing import Cut, Say, ScriptedProvider, UseTool, Wait, turn
 from events.vocabulary import AttemptStarted
+from generation.cursor import Cursor
 from generation.parts import KEEP_CLOSED, LiveText, PartBuffer
 from generation.tools.contract import tool
 
@@ -98,3 +99,14 @@ async def test_the_cursor_of_a_receipt_stands_just_before_its_command() -> None:
         assert seen[0] == "message_sent"
         again = await e.send_message("c", "More.", command_id="once")
         assert (again.repeated, again.cursor) == (True, first.cursor)
+
+
+@pytest.mark.parametrize("ahead", [1, 1000])
+async def test_a_cursor_that_is_ahead_of_its_chat_is_refused(ahead: int) -> None:
+    async with Engine("memory://", [Agent(name="a", model="scripted")]) as engine:
+        receipt = await engine.create_chat("a", "Hello.")
+        version = (await engine.settled(receipt.chat)).control.version
+        cursor = Cursor(version=version + ahead).encode()
+        why = f"it is behind version {version + ahead}, and chat {receipt.chat} has {version} events"
+        with pytest.raises(CursorInvalid, match=why):
+            await anext(engine.stream(receipt.chat, cursor))

@@ -6,10 +6,11 @@ import asyncio
 import gzip
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from generation.errors import HookFailed
+from generation.errors import AgentDeclarationError, HookFailed
 from generation.hooks.contract import MOST
 from generation.hooks.dispatch import Hooks
 from generation.hooks.http import HttpHook
@@ -112,3 +113,17 @@ GOOD = {
 async def test_what_is_well_formed_is_read(name: str) -> None:
     async with serving(GOOD[name]) as url:
         assert await asked(url) == (("Ja, \U0001f600.",) if name in ("whole", "escaped") else ())
+
+
+@pytest.mark.parametrize(("name", "called"), [(None, "127.0.0.1:9"), ("policy", "policy")])
+async def test_an_error_says_which_hook_it_was_and_not_its_address(name: str | None, called: str) -> None:
+    hooks = Hooks([HttpHook("http://127.0.0.1:9/hook?token=secret", ["stop"], name=name)])
+    with pytest.raises(HookFailed, match=f"^hook {called} at stop: ") as failed:
+        await hooks.ask("stop", "c1", "1", {"text": "Done."})
+    assert "secret" not in str(failed.value)
+
+
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", 3])
+def test_a_name_is_a_text_on_one_line(name: Any) -> None:
+    with pytest.raises(AgentDeclarationError, match="its name must be a text on one line"):
+        HttpHook("http://127.0.0.1:9/hook", ["stop"], name=name)

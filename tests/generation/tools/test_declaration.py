@@ -225,6 +225,10 @@ def _two_contexts(a: ToolContext, b: ToolContext) -> None: ...
 class _Unfit: ...
 
 
+class _Desk:
+    def search(self, what: str) -> None: ...
+
+
 def _unfit(a: _Unfit) -> None: ...
 
 
@@ -244,6 +248,10 @@ def _described_in_vain(a: int) -> None:
     ("function", "why"),
     [
         (_unannotated, "parameter a has no annotation"),
+        (
+            _Desk.search,
+            r"parameter self has no annotation: .* make the tool of an object's, as in tool\(service.search\)",
+        ),
         (_star, r"\*args"),
         (_stars, r"\*\*kwargs"),
         (_by_position, "by position only"),
