@@ -50,6 +50,9 @@ class RecordedCall:
         """See :class:`generation.tools.execute.StartedCall`."""
         self._end.add_done_callback(lambda _: callback(self))
 
+    def tell(self) -> None:
+        """Nothing is to be told: what it gave is recorded."""
+
     def cancel(self) -> None:
         """Ask it to end: one whose result is to come goes on to it."""
         if not self._comes:

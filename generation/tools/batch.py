@@ -93,8 +93,8 @@ class RunningBatch:
 
         Args:
             grace: Seconds.
-            cancel: Ask the calls to end at once. Else they may end by themselves within the grace, and are asked after
-                it; those that wait to begin do not begin any more.
+            cancel: Ask the calls to end at once. Else they are told, may end by themselves within the grace with a
+                result that counts, and are asked after it; those that wait to begin do not begin any more.
 
         Returns:
             The results that had come or came in time and were not taken, in the order in which calls ended. The calls
@@ -105,6 +105,8 @@ class RunningBatch:
         for running in self._running.values():
             if cancel or running.waits:
                 running.cancel()
+            else:
+                running.tell()
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
         while self._running:

@@ -55,6 +55,10 @@ class StartedCall(Protocol):
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
         ...
 
+    def tell(self) -> None:
+        """Let the call know that it shall come to its end."""
+        ...
+
     def cancel(self) -> None:
         """Ask the call to end."""
         ...
@@ -167,6 +171,10 @@ class RunningCall:
     def on_done(self, callback: Callable[[StartedCall], None]) -> None:
         """Have ``callback`` called by the event loop when the call has ended or was abandoned."""
         self._task.add_done_callback(lambda _: callback(self))
+
+    def tell(self) -> None:
+        """Let the function know, by its context, that it shall come to its end; what it gives still counts."""
+        self._ending.tell()
 
     def cancel(self) -> None:
         """Ask the call to end: an async function is cancelled, a sync one is told through its context.

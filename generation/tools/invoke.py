@@ -34,31 +34,43 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 class Ending:
-    """Whether a call shall end. Who asks, asks on the event loop; who looks may be in a thread."""
+    """Whether a call shall end. Who asks, asks on the event loop; who looks may be in a thread.
 
-    __slots__ = ("_asked", "_told")
+    A call is told first, and what it gives then still counts; once it is asked, nothing that it gives does.
+    """
+
+    __slots__ = ("_asked", "_event", "_told")
 
     def __init__(self) -> None:
-        self._asked = False
-        self._told: threading.Event | None = None
+        self._asked = self._told = False
+        self._event: threading.Event | None = None
 
     def asked(self) -> bool:
-        """Whether it shall."""
+        """Whether it shall end now."""
         return self._asked
+
+    def told(self) -> bool:
+        """Whether its function could know that it shall come to its end."""
+        return self._told
+
+    def tell(self) -> None:
+        """Let the function know that it shall come to its end."""
+        self._told = True
+        if self._event is not None:
+            self._event.set()
 
     def ask(self) -> None:
         """Have the call end."""
         self._asked = True
-        if self._told is not None:
-            self._told.set()
+        self.tell()
 
     def event(self) -> threading.Event:
         """Return an event for a function that wants to know, made when one does: few do."""
-        if self._told is None:
-            self._told = threading.Event()
-            if self._asked:
-                self._told.set()
-        return self._told
+        if self._event is None:
+            self._event = threading.Event()
+            if self._told:
+                self._event.set()
+        return self._event
 
 
 class Invocation:
@@ -151,15 +163,15 @@ class Invocation:
             return None
         if not isinstance(error, CallCancelled):
             return self._failed(error)
-        return self._cut_from_within()
+        return None if self._ending.told() else self._cut_from_within()
 
     async def _run_here(self) -> Outcome | None:
         """Run an async function within the caller's task, which is its own: no time runs out beside it."""
         self._work = asyncio.current_task()
         try:
             return await self._invoke()
-        except (CallCancelled, asyncio.CancelledError):
-            if self._ending.asked():
+        except (CallCancelled, asyncio.CancelledError) as error:
+            if self._ending.asked() or (self._ending.told() and isinstance(error, CallCancelled)):
                 return None
             return self._cut_from_within()
 

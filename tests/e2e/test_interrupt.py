@@ -1,8 +1,14 @@
 """Interrupting: in the middle of a text, of a tool, of the wait for a retry; by a message; and going on after it."""
 
+import asyncio
+import threading
+
+import pytest
+
 from chatfold.settings import Settings
 from chatfold.stream import PartItem
 from chatfold.testing.servers import Answer, Fail, Gate, Reply, Text, ToolCall
+from generation.tools.contract import ToolContext, tool
 from tests.e2e.checks import check
 from tests.e2e.kit import SETTINGS, Place, outputs, stage, texts
 from tests.e2e.tools import Door
@@ -83,6 +89,35 @@ async def test_interrupt_in_the_middle_of_a_tool_that_outlasts_the_grace(place: 
         await scene.engine.resume(chat)
         state = await scene.settled(chat)
         assert texts(state) == ["Wait.", "Lost."]
+        await check(scene, chat)
+
+
+@pytest.mark.parametrize("how", ["waits", "looks"])
+async def test_interrupt_of_a_tool_that_listens_takes_no_longer_than_it(place: Place, how: str) -> None:
+    """The grace is far longer than any test waits."""
+    begun = threading.Event()
+
+    @tool
+    def waits(context: ToolContext) -> str:
+        """Wait in a thread."""
+        begun.set()
+        return "told" if context.wait_cancelled(600) else "waited"
+
+    @tool
+    async def looks(context: ToolContext) -> str:
+        """Look now and then."""
+        begun.set()
+        while not context.cancelled:  # noqa: ASYNC110 -- a context has no event of the loop
+            await asyncio.sleep(0.01)
+        return "told"
+
+    script = [Answer([Text("Wait."), ToolCall(how, {})])]
+    patient = Settings(**{**SETTINGS.model_dump(), "grace": 600.0})
+    async with stage(place, script, tools=[waits, looks], settings=patient) as scene:
+        chat = await scene.start("Go")
+        await asyncio.to_thread(begun.wait)
+        await scene.engine.interrupt(chat)
+        assert outputs(await scene.settled(chat)) == ["told"]
         await check(scene, chat)
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from generation.errors import ToolDeclarationError
 from generation.tools.batch import run_batch
-from generation.tools.contract import Tool, tool
+from generation.tools.contract import Tool, ToolContext, tool
 from generation.tools.invoke import _abandoned_work
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall, exclusive_refusals
@@ -237,3 +237,44 @@ async def test_stop_tells_what_never_began() -> None:
         (result,) = await stopping
         assert (result.key, result.answer.output) == ("5.0.1", "held")
         assert batch.unstarted == ("5.0.2",)
+
+
+async def test_who_is_told_and_gives_up_has_no_result() -> None:
+    """Neither is it a failure, nor something within the tool."""
+    begun = threading.Event()
+
+    @tool
+    def gives_up(context: ToolContext) -> str:
+        """Give up when told."""
+        begun.set()
+        context.wait_cancelled()
+        context.check_cancelled()
+        return "went on"
+
+    @tool
+    async def gives_up_too(context: ToolContext) -> str:
+        """Give up when told."""
+        while not context.cancelled:  # noqa: ASYNC110 -- a context has no event of the loop
+            await asyncio.sleep(0.001)
+        context.check_cancelled()
+        return "went on"
+
+    made = [call("gives_up", key="5.0.0"), call("gives_up_too", key="5.0.1")]
+    async with run_batch(made, env(gives_up, gives_up_too)) as batch:
+        await until(begun.is_set)
+        assert await batch.stop(600, cancel=False) == ()
+        assert batch.unstarted == ()
+
+
+async def test_an_error_of_who_was_told_is_its_result() -> None:
+    @tool
+    async def fails(context: ToolContext) -> str:
+        """Fail when told."""
+        while not context.cancelled:  # noqa: ASYNC110 -- a context has no event of the loop
+            await asyncio.sleep(0.001)
+        raise RuntimeError("half done")
+
+    async with run_batch([call("fails")], env(fails)) as batch:
+        await asyncio.sleep(0)
+        (result,) = await batch.stop(600, cancel=False)
+        assert (result.answer.is_error, "half done" in str(result.answer.output)) == (True, True)
