@@ -7,6 +7,7 @@ from typing import Final
 
 from chatfold import (
     NO_LIMIT,
+    ApprovalAnswer,
     Budget,
     BudgetAnswer,
     Content,
@@ -19,6 +20,7 @@ from chatfold import (
     ToolContext,
     tool,
 )
+from chatfold.hooks import HookAnswer, HookCall, PythonHook
 from chatfold.testing import Fail, Think, Turn, UseTool, Wait, turn
 from events.ids import ChatId
 from events.messages import Usage
@@ -155,14 +157,40 @@ async def repaired(scene: Scene) -> str:
 
 
 async def released_running(scene: Scene) -> str:
-    """A worker ends while a tool runs that does not: nobody knows what it did, and the model is told so."""
+    """A worker ends while two tools run on: of one nobody knows what it did, the other one is run again."""
     agents = [assistant(tools=[*TOOLS, wilful])]
-    first = await scene.engine([turn(UseTool("wilful", {"seconds": 1000}))], agents=agents)
+    calls = turn(UseTool("wilful", {"seconds": 1000}), UseTool("stubborn", {"seconds": 60}))
+    first = await scene.engine([calls], agents=agents)
     chat = (await first.create_chat("assistant", "Go.")).chat
     await asyncio.sleep(3)
     await first.__aexit__(None, None, None)
     second = await scene.engine(["I see."], agents=agents)
     await second.settled(chat)
+    return chat
+
+
+async def taken_over_running(scene: Scene) -> str:
+    """A worker is killed while a tool runs that may be run again, and the next one does."""
+    user = await scene.engine([], worker=False)
+    chat = (await user.create_chat("assistant", "Go.")).chat
+    process = await scene.doomed([turn(UseTool("stubborn", {"seconds": 5}))])
+    await asyncio.sleep(3)
+    await scene.killed(process)
+    second = await scene.engine(["Done."])
+    await second.settled(chat)
+    return chat
+
+
+async def failed_running(scene: Scene) -> str:
+    """A hook fails at a tool's end, which ends the turn while another tool runs on."""
+
+    async def fails(call: HookCall) -> HookAnswer:
+        raise RuntimeError(call.event)
+
+    calls = turn(UseTool("add", {"a": 1, "b": 1}), UseTool("stubborn", {"seconds": 1000}))
+    engine = await scene.engine([calls, "Done."], hooks=[PythonHook(fails, ("post_tool_use",))])
+    chat = (await engine.create_chat("assistant", "Go.")).chat
+    await engine.settled(chat)
     return chat
 
 
@@ -240,27 +268,30 @@ async def tools_ending(scene: Scene) -> str:
 
 
 async def _unanswered(scene: Scene) -> tuple[Engine, str]:
-    """Bring a chat to an error while a call of its last answer waits to be run again."""
+    """Bring a chat to an error while a call of its last answer was allowed and not begun."""
     user = await scene.engine([], worker=False)
-    first = await scene.engine([_STUBBORN])
+    first = await scene.engine([turn(UseTool("delete", {"path": "/a"}))])
     chat = (await user.create_chat("assistant", "Go.")).chat
-    await asyncio.sleep(3)
+    state = await user.settled(chat)
     await first.__aexit__(None, None, None)
+    assert state.control.action is not None
+    allowed = [ApprovalAnswer(call=state.control.action.to_approve[0], approved=True)]
+    await user.submit_tool_results(chat, state.control.action.id, approvals=allowed)
     second = await scene.engine([], agents=[assistant(model=None)])
-    await second.settled(chat)
+    await user.settled(chat)
     await second.__aexit__(None, None, None)
     return user, chat
 
 
 async def unanswered_sent(scene: Scene) -> str:
-    """A turn fails before its call could be run again, and a message comes instead of a result."""
+    """A turn fails before its call could be run, and a message comes instead of a result."""
     engine, chat = await _unanswered(scene)
     await engine.send_message(chat, "Never mind.")
     return chat
 
 
 async def unanswered_cleared(scene: Scene) -> str:
-    """A turn fails before its call could be run again, and its user begins anew."""
+    """A turn fails before its call could be run, and its user begins anew."""
     engine, chat = await _unanswered(scene)
     await engine.clear(chat)
     return chat
@@ -270,6 +301,7 @@ FIELDS: Final[dict[str, Scenario]] = {
     scenario.__name__: scenario
     for scenario in (
         child, cited, fork_chosen, workspace, context_stale, sent_choosing, compact_early, repaired, released_running,
+        taken_over_running, failed_running,
         asked_what_happened, budget_unpriced, titles_asked, queue_given_up, tools_ending, unanswered_sent,
         unanswered_cleared,
     )

@@ -45,6 +45,7 @@ FILES: Final[dict[str, int]] = {
     "why tools.jsonl": 0,
     "why tools.jsonl 5": 0,
     "why tools.jsonl --all --json": 0,
+    "doctor tools.jsonl": 0,
     "diff tools.jsonl exclusive.jsonl": 1,
     "diff tools.jsonl --at 3 --to 9": 1,
     "bisect tools.jsonl --when 'rule == D11'": 0,

@@ -183,7 +183,7 @@ def test_logs_are_looked_at_and_kept(environment: Environment, project: Path) ->
 
 
 def test_a_model_service_of_tests_says_what_it_needs(environment: Environment, tmp_path: Path) -> None:
-    start = "from chatfold.testing.servers import AnthropicServer; AnthropicServer(['Hi.']).start()"
+    start = "from chatfold.testing.servers import AnthropicServer; AnthropicServer([]).start()"
     done = environment.run("-c", start, cwd=tmp_path)
     assert "needs the SDK that it serves: pip install 'chatfold[anthropic,openai]'" in done.stderr
 
