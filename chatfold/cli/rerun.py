@@ -121,7 +121,8 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
         then = _sections(source, wanted.sections)
     except (EventsError, SectionsFileError, SourceNotFound, OSError) as error:
         return _not_run(source, str(error))
-    report = rerun_events(log.name, recorded, load_agents(wanted.agents) if wanted.agents else ())
+    agents = load_agents(wanted.agents) if wanted.agents else ()
+    report = rerun_events(log.name, recorded, agents, redacted=log.redacted)
     sections = [change for change in report.sections if change.section not in wanted.ignored]
     lines = tuple(_section_lines(sections, then, report.today, show=wanted.show))
     return _Done(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
 
-from chatstate.classify import classify
+from chatstate.classify import X, classify
 from chatstate.diagram import Edge
 from chatstate.table import TABLE
 from events.control import Control, Indexes
@@ -64,8 +65,26 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
 NOTHING: Final = Coverage(seen={})
 
-_UNWRITTEN: Final = frozenset({"reconciled"})
-"""Events that no engine comes to write: they repair what must not be."""
+_LATE: Final = "a turn is labelled while it is the last one, and has ended or waits for its user"
+_NO_FLAGS: Final = "no behaviour has a flag yet"
+
+UNWRITTEN: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
+    {
+        "transition": {f"{x} set_turn_label {x}": _LATE for x in (X.P0, X.P1, X.R0, X.R1, X.I0, X.I1)},
+        "event": {"reconciled": "it repairs what must not be"},
+        "reason": {
+            Reason.REPAIRED: "it comes with the event reconciled",
+            Reason.EDIT: "no call is open before a user's message, which is all that an edit leaves",
+        },
+        "field": {
+            "Acquired.report": "what a dead holder's attempt took is told by the one that follows it",
+            "ChatCreated.flags": _NO_FLAGS,
+            "ChatForked.flags": _NO_FLAGS,
+            "Control.flags": _NO_FLAGS,
+        },
+    }
+)
+"""What the tables have and no engine writes, and why: it is not asked of a corpus."""
 
 
 def coverage_of(log: Iterable[Recorded]) -> Coverage:
@@ -95,7 +114,7 @@ def parted(name: str) -> Edge:
 
 @cache
 def possible() -> Mapping[Kind, tuple[str, ...]]:
-    """Return all that can be seen, by kind. What leads from Invalid is left out: no engine writes it, a repair does."""
+    """Return all that can be seen, by kind. What leads from Invalid is left out, too: a repair writes it, no engine."""
     transitions = (
         transition(x, trigger, outcome)
         for x, cells in TABLE.items()
@@ -103,15 +122,16 @@ def possible() -> Mapping[Kind, tuple[str, ...]]:
         if trigger != "reconcile"
         for outcome in cell.outcomes
     )
-    return {
-        "transition": tuple(dict.fromkeys(transitions)),
-        "rule": tuple(rule.id for rule in RULES),
-        "event": tuple(name for name in EVENT_TYPES if name not in _UNWRITTEN),
-        "reason": tuple(reason.value for reason in Reason if reason is not Reason.REPAIRED),
+    known: dict[Kind, Iterable[str]] = {
+        "transition": dict.fromkeys(transitions),
+        "rule": (rule.id for rule in RULES),
+        "event": EVENT_TYPES,
+        "reason": (reason.value for reason in Reason),
         "cause": get_args(FinishCause),
         "boundary": get_args(BoundaryKind),
-        "field": tuple(sorted({*_fields_of(Control), *_fields_of(Indexes), *_fields_of_events()})),
+        "field": sorted({*_fields_of(Control), *_fields_of(Indexes), *_fields_of_events()}),
     }
+    return {kind: tuple(name for name in known[kind] if name not in UNWRITTEN.get(kind, ())) for kind in KINDS}
 
 
 def _facts_of(value: object) -> Iterator[tuple[Kind, str]]:
@@ -131,6 +151,8 @@ def _named(value: Struct) -> Iterator[tuple[Kind, str]]:
         yield "rule", value.rule
     if (reason := getattr(value, "reason", None)) is not None and isinstance(reason, str) and reason in _REASONS:
         yield "reason", reason
+    if getattr(value, "unknown", ()):
+        yield "reason", Reason.WORKER_LOST  # the fold gives their results
     if isinstance(cause := getattr(value, "cause", None), str):
         yield "cause", cause
     if isinstance(boundary := getattr(value, "boundary", None), str) and boundary in get_args(BoundaryKind):
@@ -174,7 +196,7 @@ def _field(kind: type[Struct], name: str) -> str:
 def _fields_of_events() -> Iterator[str]:
     found: set[type[Struct]] = set()
     for name, event in EVENT_TYPES.items():
-        if name not in _UNWRITTEN:
+        if name not in UNWRITTEN["event"]:
             _reach(event, found)
     for kind in found:
         yield from _fields_of(kind)

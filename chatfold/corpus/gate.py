@@ -132,7 +132,7 @@ def check_log(source: LogSource, checks: Collection[Check] = CHECKS) -> CheckedL
         problem = f"it is not as it was written: {altered.why}"
         changed = CorpusFinding(log=name, check="read", problem=problem, version=altered.version)
         return CheckedLog(log=name, events=len(events), finding=changed)
-    run = _Run(source, events)
+    run = _Run(source, events, redacted=log.redacted)
     finding = next(filter(None, (run.make(check) for check in CHECKS if check in checks)), None)
     return CheckedLog(
         log=name,
@@ -146,9 +146,10 @@ def check_log(source: LogSource, checks: Collection[Check] = CHECKS) -> CheckedL
 class _Run:
     """The checks of a log that could be read."""
 
-    def __init__(self, source: LogSource, events: list[Recorded]) -> None:
+    def __init__(self, source: LogSource, events: list[Recorded], *, redacted: bool) -> None:
         self._source: Final = source
         self._events: Final = events
+        self._redacted: Final = redacted
         self.unsupported: str | None = None
 
     def make(self, check: Check) -> CorpusFinding | None:
@@ -204,7 +205,7 @@ class _Run:
         return None
 
     def _rerun(self) -> CorpusFinding | None:
-        report = rerun_events(self._source.name, self._events)
+        report = rerun_events(self._source.name, self._events, redacted=self._redacted)
         if report.unsupported is not None:
             self.unsupported = str(report.unsupported)
         if report.difference is None:

@@ -23,15 +23,22 @@ class Agents(Mapping[str, Agent]):
         given: Today's agents by name.
         source: Gives the stand-in for the context source of the agent of a name; None where it has none.
         script: The log.
+        redacted: Whether its contents are made up: then no tool can say whether it takes the arguments of its calls.
     """
 
     def __init__(
-        self, given: Mapping[str, Agent], source: Callable[[str], RecordedSource | None], script: Script
+        self,
+        given: Mapping[str, Agent],
+        source: Callable[[str], RecordedSource | None],
+        script: Script,
+        *,
+        redacted: bool = False,
     ) -> None:
         self._given: Final = given
         self._source: Final = source
         self._models: Final = tuple(_keeping(provider, name) for provider, name in sorted(script.keeping))
         self._tools: Final = tuple(_asking(name, unfit) for name, unfit in sorted(script.asking.items()))
+        self._unfit: Final[Mapping[str, Sequence[Json]]] = script.asking if redacted else {}
         self._silent: Final[dict[str, Agent]] = {}
 
     def __getitem__(self, name: str) -> Agent:
@@ -41,6 +48,17 @@ class Agents(Mapping[str, Agent]):
             agent = self._silent[name] = Agent(name=name, models=self._models, tools=self._tools)
         there = copy.copy(agent)
         object.__setattr__(there, "context", self._source(name))
+        if self._unfit:
+            object.__setattr__(there, "tools", tuple(map(self._taking, there.tools)))
+        return there
+
+    def _taking(self, declared: Tool) -> Tool:
+        """Return a tool that takes the arguments which it took then, whatever it takes by its declaration."""
+        if declared.name not in self._unfit:
+            return declared
+        there = copy.copy(declared)
+        object.__setattr__(there, "arguments", _but(self._unfit[declared.name]))
+        object.__setattr__(there, "function", _never)  # what a client gets is held to the letter of the declaration
         return there
 
     def __iter__(self) -> Iterator[str]:
@@ -58,11 +76,19 @@ def _keeping(provider: str, name: str) -> ModelConfig:
 
 def _asking(name: str, unfit: Sequence[Json]) -> Tool:
     """Return a tool that asks a client or a person, and takes all arguments but those that it did not take then."""
+    return Tool(name=name, description="", schema={"type": "object"}, runner="client", arguments=_but(unfit))
+
+
+def _but(unfit: Sequence[Json]) -> TypeAdapter[Any]:
+    """Return what takes all arguments but some."""
 
     def taken(value: dict[str, Any]) -> dict[str, Any]:
         if value in unfit:
             raise ValueError("they were not taken then")
         return value
 
-    arguments: TypeAdapter[Any] = TypeAdapter(Annotated[dict[str, Any], AfterValidator(taken)])
-    return Tool(name=name, description="", schema={"type": "object"}, runner="client", arguments=arguments)
+    return TypeAdapter(Annotated[dict[str, Any], AfterValidator(taken)])
+
+
+def _never() -> None:
+    raise AssertionError("no tool is run")

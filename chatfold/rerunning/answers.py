@@ -118,12 +118,18 @@ def judged(error: ErrorInfo) -> bool:
 
 def called_alone(error: ErrorInfo) -> bool:
     """Whether a summary had no text: of one that had nothing at all the engine says that there was no output."""
-    return error.message.text == stream_message("no_summary", error.provider or "")
+    return _alone(error) == stream_message("no_summary", error.provider or "")
 
 
 def thought_alone(error: ErrorInfo) -> bool:
     """Whether a summary had no text, but reasoning: nothing else of it says so."""
-    return error.message.text == stream_message("summary_truncated", error.provider or "")
+    return _alone(error) == stream_message("summary_truncated", error.provider or "")
+
+
+def _alone(error: ErrorInfo) -> str:
+    """Return a message without the sentence that says how many attempts there were."""
+    message = error.message.text
+    return message.rpartition(_GIVEN_UP)[0] or message
 
 
 def classified(error: ErrorInfo, *, final: bool = False) -> ClassifiedError:
@@ -133,12 +139,9 @@ def classified(error: ErrorInfo, *, final: bool = False) -> ClassifiedError:
         error: What was recorded.
         final: Whether the turn failed by it; where it was worth another try, a last sentence says how many there were.
     """
-    message = error.message.text
-    if final and error.retryable:
-        message = message.rpartition(_GIVEN_UP)[0] or message
     return ClassifiedError(
         kind=cast("ErrorKind", error.kind),
-        message=message,
+        message=_alone(error) if final and error.retryable else error.message.text,
         detail=text_of(error.detail),
         provider=error.provider,
         retryable=error.retryable,

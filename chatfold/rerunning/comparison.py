@@ -17,6 +17,7 @@ from chatfold.rerunning.sections import DECLARED, Section, SectionChange, sectio
 from events import vocabulary as v
 from events.diff import Change
 from events.envelope import Recorded
+from events.messages import Message
 
 DifferenceKind: TypeAlias = Literal["event", "extra", "missing", "refused", "fault", "stuck"]
 
@@ -70,6 +71,7 @@ class Comparison:
     Args:
         log: Its events, as they were recorded.
         declared: The names of the agents whose declarations of today are at hand.
+        redacted: Whether the log's contents are made up.
 
     Attributes:
         at: How many events came out again.
@@ -78,13 +80,15 @@ class Comparison:
         lacks_from: The first version whose contents are not all there; None where all are.
     """
 
-    def __init__(self, log: Sequence[Recorded], declared: Collection[str]) -> None:
+    def __init__(self, log: Sequence[Recorded], declared: Collection[str], *, redacted: bool = False) -> None:
         self.at = 0
         self.parted: Difference | None = None
         self.sections: Final[list[SectionChange]] = []
         self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
         self._log: Final = log
         self._declared: Final = declared
+        self._redacted: Final = redacted
+        self._has_system: Final = any(map(has_system, log))
         self._agent = ""
         self._kind = ""
 
@@ -130,7 +134,9 @@ class Comparison:
         self.sections.extend(section_changes(want, got, self._compared(want), summary=summary))
         if isinstance(want.event, v.AttemptStarted):
             self._kind = want.event.kind
-        found = differences(want, got, declared=self._is_declared, split=self._may_be_split(want))
+        found = differences(
+            want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
+        )
         if found:
             self.parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
             return
@@ -141,14 +147,20 @@ class Comparison:
         return self._agent in self._declared
 
     def _compared(self, want: Recorded) -> frozenset[Section]:
-        """Return the sections that can be compared at an event."""
-        whole = self.lacks_from is None or want.version <= self.lacks_from
+        """Return the sections that can be compared at an event: digests of a redacted log are of what was said."""
+        whole = not self._redacted and (self.lacks_from is None or want.version <= self.lacks_from)
         sections: set[Section] = {"messages", "instruction"} if whole else set()
         if self._is_declared:
             sections |= {*DECLARED, "policy"}
-        return frozenset(sections)
+        return frozenset(sections - {"system"} if self._redacted and self._has_system else sections)
 
     def _may_be_split(self, want: Recorded) -> bool:
         """Whether an event may be appended apart from those before it: results of calls came together by chance."""
         first = self._log[want.version - 1 - want.envelope.index]
         return isinstance(first.event, v.ToolResultRecorded)
+
+
+def has_system(recorded: Recorded) -> bool:
+    """Whether an event brings a system text of the chat's own into history, which requests have beside the agent's."""
+    added: tuple[Message, ...] = getattr(recorded.event, "added", ())
+    return any(message.role == "system" and message.context is None for message in added)

@@ -16,6 +16,7 @@ from chatfold.rerunning.filling import filled
 from chatfold.rerunning.gate import MOST_MORE, Endless, bounded, salt
 from chatfold.rerunning.inverse import command_of
 from chatfold.rerunning.player import GRACE, Player, RecordedLeftovers
+from chatfold.rerunning.redacted import legible
 from chatfold.rerunning.script import Group, Script
 from chatfold.rerunning.sections import Sections
 from chatfold.rerunning.store import RerunStore
@@ -49,14 +50,16 @@ class Director:
     Args:
         log: Its events, as they were recorded.
         agents: Today's agents by name.
+        redacted: Whether its contents are made up.
     """
 
-    def __init__(self, log: list[Recorded], agents: Mapping[str, Agent]) -> None:
+    def __init__(self, log: list[Recorded], agents: Mapping[str, Agent], *, redacted: bool = False) -> None:
         self.chat: Final = _chat(log[0].event)
         self.agents: Final = agents
-        self.script: Final = Script([filled(each) for each in log])
+        self.redacted: Final = redacted
+        self.script: Final = Script([filled(each) for each in (legible(log) if redacted else log)])
         self.store: Final = RerunStore(self.now, level_of_all(log))
-        self.comparison: Final = Comparison(log, agents)
+        self.comparison: Final = Comparison(log, agents, redacted=redacted)
         self.warm: Final = WarmChats()
         self.today: Final = Sections()
         self._ends_at_rest: Final = log[-1].envelope.dest != "running"

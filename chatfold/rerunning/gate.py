@@ -22,14 +22,14 @@ MOST_MORE: Final = 50
 
 
 class Endless(Exception):
-    """A plan goes on and on.
+    """A plan goes on and on, or a worker does.
 
     Attributes:
-        recorded: The events that it has made so far; none of them is written.
+        recorded: The events that the append has made so far; none of them is written.
     """
 
-    def __init__(self, recorded: tuple[Recorded, ...]) -> None:
-        super().__init__(f"more than {len(recorded)} events in one append")
+    def __init__(self, recorded: tuple[Recorded, ...], said: str | None = None) -> None:
+        super().__init__(said or f"more than {len(recorded)} events in one append")
         self.recorded = recorded
 
 
@@ -101,11 +101,20 @@ class GatedJournal(Journal):
         self.gate: Final = Gate()
         self._check: Final = check
         self._most: Final = events + MOST_MORE
+        self._made = 0
 
     async def execute(self, chat: ChatId, plan: Plan, identity: CommandIdentity, **options: Any) -> Outcome:
-        """See :meth:`store.append.Journal.execute`."""
+        """See :meth:`store.append.Journal.execute`.
+
+        Raises:
+            Endless: The append, or all of the worker's together, have more events than the whole log. A worker that
+                goes on and on may never wait for anything, so that nothing else could end it.
+        """
         await self.gate.enter()
+        if self._made > self._most:
+            raise Endless((), f"more than {self._most} events by one worker")
         outcome = await super().execute(chat, bounded(plan, self._most, self._check), identity, **options)
+        self._made += max(1, len(outcome.recorded))
         await self.gate.leave()
         return outcome
 

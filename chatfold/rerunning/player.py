@@ -73,6 +73,11 @@ class Stage(Protocol):
         """Today's agents by name."""
         ...
 
+    @property
+    def redacted(self) -> bool:
+        """Whether the log's contents are made up."""
+        ...
+
     def now(self) -> int:
         """Return the log's time, microseconds UTC."""
         ...
@@ -114,7 +119,7 @@ class Player:
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
-            agents=Agents(stage.agents, self._source, stage.script),
+            agents=Agents(stage.agents, self._source, stage.script, redacted=stage.redacted),
             provider=lambda model: RecordedModel(model.partition("/")[0], self._fated, stage.asked),
             parts=PartBuffer(asyncio.get_running_loop().time),
             now=stage.now,

@@ -73,23 +73,24 @@ def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
     Raises:
         EventsError: An event cannot be read.
     """
-    recorded = log.recorded()
-    return rerun_events(log.name, recorded, agents)
+    return rerun_events(log.name, log.recorded(), agents, redacted=log.redacted)
 
 
-def rerun_events(name: str, recorded: list[Recorded], agents: Iterable[Agent] = ()) -> RerunReport:
-    """Do what ``rerun`` does, with events that are at hand."""
+def rerun_events(
+    name: str, recorded: list[Recorded], agents: Iterable[Agent] = (), *, redacted: bool = False
+) -> RerunReport:
+    """Do what ``rerun`` does, with events that are at hand; ``redacted``: their contents are made up."""
     reason = unsupported(recorded)
     if reason is not None:
         return RerunReport(log=name, events=len(recorded), again=0, unsupported=reason)
     by_name = {agent.name: agent for agent in agents}
-    return _by_itself(lambda: _rerun(name, recorded, by_name))
+    return _by_itself(lambda: _rerun(name, recorded, by_name, redacted=redacted))
 
 
-def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> RerunReport:
+def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent], *, redacted: bool) -> RerunReport:
     steps = _STEPS + _STEPS_PER_EVENT * len(recorded)
     loop = SimulatedLoop(Random(0), steps=steps, shuffled=False)  # noqa: S311 -- nothing is drawn
-    director = Director(recorded, agents)
+    director = Director(recorded, agents, redacted=redacted)
     found: list[Difference] = []
 
     async def main() -> None:
@@ -113,15 +114,17 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent]) -> 
         again=comparison.at,
         difference=found[0] if found else None,
         sections=tuple(comparison.sections),
-        not_compared=tuple(_not_compared(recorded, director)),
+        not_compared=tuple(_not_compared(recorded, director, redacted=redacted)),
         today=director.today,
     )
 
 
-def _not_compared(recorded: list[Recorded], director: Director) -> Iterator[str]:
+def _not_compared(recorded: list[Recorded], director: Director, *, redacted: bool) -> Iterator[str]:
     missing = sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys())
     if missing:
         yield f"system, tools, options: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+    if redacted:
+        yield "messages: the log was redacted, so contents are compared by their kind and size, and prompts are not"
     erased, unpacked = lacking(recorded)
     for count, why in ((erased, "erased"), (unpacked, "not packed with it (`chatfold export --blobs`)")):
         if count:

@@ -56,7 +56,8 @@ def assert_replays(log: AnyLog) -> None:
 def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collection[Section] = ()) -> None:
     """Assert that a chat comes out again when it is run through today's engine, its log being the script.
 
-    No model is called and no tool is run. Within a coroutine it waits for a thread of its own.
+    No model is called and no tool is run. Within a coroutine it waits for a thread of its own. The contents of a log
+    that was redacted are compared by kind and size.
 
     Args:
         log: The log, from the chat's first event on.
@@ -71,7 +72,8 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
     """
-    report = rerun_events(_name(log), read_events(log), agents)
+    opened = _opened(log)
+    report = rerun_events(_name(log), read_events(opened), agents, redacted=_is_redacted(opened))
     changed = tuple(change for change in report.sections if change.section not in ignore)
     if not report.same or changed:
         lines = told(replace(report, sections=changed))
@@ -109,11 +111,19 @@ def read_events(log: AnyLog) -> list[Recorded]:
     return events
 
 
-def _events(log: AnyLog) -> list[Recorded]:
+def _opened(log: AnyLog) -> AnyLog:
+    """Return what a file holds; anything else as it is."""
     if isinstance(log, str | Path):
-        log = LogSource("file", str(log)).read()
-    if isinstance(log, bytes):
-        log = read_log(log.splitlines(), "log")
+        return LogSource("file", str(log)).read()
+    return read_log(log.splitlines(), "log") if isinstance(log, bytes) else log
+
+
+def _is_redacted(log: AnyLog) -> bool:
+    return log.redacted if isinstance(log, Log) else isinstance(log, LogFile) and log.header.is_redacted
+
+
+def _events(log: AnyLog) -> list[Recorded]:
+    log = _opened(log)
     if isinstance(log, Log | LogFile):
         verify_chain(log.events, log.blobs)
         return list(decode_each(log.events, blobs=log.blobs))

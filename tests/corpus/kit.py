@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from chatfold import Agent, Engine, ModelConfig, Prices, Settings, StaticContext, client_tool, tool
 from chatfold.hooks import HookAnswer, HookCall, PythonHook
 from chatfold.testing import ClassifiedError, ScriptedProvider, Turn, VirtualTime
+from chatfold.virtual.loop import Host
 from events.messages import Usage
 from generation.context import ContextFile
 from store.memory import MemoryStore
@@ -84,6 +85,8 @@ ASK: Final = client_tool(
 )
 SIGN: Final = client_tool("sign", "Let the user sign.", {"type": "object", "properties": {}}, on_expiry="end_turn")
 TOOLS: Final = [add, slow, breaks, file_report, alone, delete, stubborn, ASK, SIGN]
+_OVER: Final = 20.0
+"""Seconds after which the lease of a process that was killed is over."""
 CONTEXT: Final = StaticContext([ContextFile(path="AGENTS.md", text="Be brief.")], name="workspace")
 
 
@@ -128,6 +131,31 @@ class Scene:
             hooks=hooks,
         )
         return await self._stack.enter_async_context(made)
+
+    async def doomed(self, script: Sequence[str | Turn], *, agents: Sequence[Agent] = ()) -> Host:
+        """Start a worker in a process of its own, and return that process: what is ``dead`` of it never goes on.
+
+        Its model says the script, with a gate of its own.
+        """
+        process = Host("doomed")
+        context = process.context()
+        made = context.run(
+            self._time.engine,
+            agents or [assistant()],
+            providers={"scripted": ScriptedProvider(list(script))},
+            store=self.store,
+        )
+        await asyncio.get_running_loop().create_task(made.__aenter__(), context=context)
+        return process
+
+    async def killed(self, process: Host) -> None:
+        """Kill a process, and wait until its lease is over."""
+        process.dead = True
+        await asyncio.sleep(_OVER)
+
+    def shut(self) -> None:
+        """Let the next model that comes to the gate stop there."""
+        self.holding, self.opened = asyncio.Event(), asyncio.Event()
 
     async def holds(self) -> None:
         """Wait until a model stands at the gate."""

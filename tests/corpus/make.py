@@ -1,10 +1,12 @@
 """Adds to the golden corpus what is missing in it: ``python -m tests.corpus.make``. What is there stays as it is.
 
-Beside each log stand its fold expectations, and a note on what wrote it and what its failure means.
+With a folder, it is made there. The same code makes the same bytes, whenever and in whichever process it is run. Beside
+each log stand its fold expectations, and a note on what wrote it and what its failure means.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,14 +17,16 @@ from chatfold import __version__
 from chatfold.corpus.adding import add_log
 from tests.corpus.exits import EXITS
 from tests.corpus.features import FEATURES
+from tests.corpus.fields import FIELDS
 from tests.corpus.kit import play
+from tests.corpus.lost import LOST
 from tests.corpus.picked import LOGS
 from tests.corpus.states import STATES
 
 FOLDER: Final = Path(__file__).parent / "v0.2"
 """The logs of this release."""
 
-_SCENARIOS: Final = {**FEATURES, **STATES, **EXITS}
+_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST}
 
 
 def made() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
@@ -44,14 +48,15 @@ def _note(name: str, scenario: object) -> str:
     return f"{what.strip()} {_MEANS}"
 
 
-def main() -> None:
+def main(folder: Path = FOLDER) -> None:
     """Add what is missing."""
-    FOLDER.mkdir(exist_ok=True)
+    logging.disable()  # what is killed, or ends with its run, says so
+    folder.mkdir(exist_ok=True)
     for name, note, make in made():
-        if not (FOLDER / f"{name}.jsonl").exists():
-            add_log(make(), FOLDER, name, f"{note} (chatfold {__version__})")
+        if not (folder / f"{name}.jsonl").exists():
+            add_log(make(), folder, name, f"{note} (chatfold {__version__})")
             sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

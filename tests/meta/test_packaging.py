@@ -5,14 +5,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distribution
 from typing import Any, Final
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import chatfold
+from tests.meta.installed import needed
 from tests.meta.source import LAYERS, ROOT, files_of_tests, shown
 
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -23,24 +22,6 @@ def pins() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [line.partition("==") for line in lines if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in pinned}
-
-
-def needed(requirements: list[str]) -> set[str]:
-    """The names of the distributions asked for and of all that these need on this machine."""
-    found: set[tuple[str, str]] = set()
-    ahead = [Requirement(text) for text in requirements]
-    while ahead:
-        requirement = ahead.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in ("", *requirement.extras):
-            if name == "chatfold" or (name, extra) in found:
-                continue
-            found.add((name, extra))
-            for text in distribution(name).requires or []:
-                inner = Requirement(text)
-                if inner.marker is None or inner.marker.evaluate({"extra": extra}):
-                    ahead.append(inner)
-    return {name for name, _ in found}
 
 
 def test_all_packages_are_installed_and_typed() -> None:

@@ -2,7 +2,8 @@
 
 Built on asyncio streams and h11, not on an ASGI server: a test that cuts a stream after the third chunk, stalls it, or
 asks whether the client hung up needs the socket itself, and ASGI servers buffer, send keep-alives and close connections
-as they see fit. h11 comes with both official SDKs, so a project that can call the server has it already.
+as they see fit. h11 comes with both official SDKs, so a project that can call the server has it already; it is imported
+when a server starts, since what a service refuses is checked without one too (`chatfold.testing.prompts`).
 
 The server always runs in a thread with an event loop of its own, whether it is entered with `with` or `async with`: a
 test that blocks its loop (a synchronous client, a debugger) still gets its answers, and worker processes can call it
@@ -11,6 +12,8 @@ while the test waits for them. Script functions run in that thread.
 Owns no protocol: subclasses say how requests are checked and answers look.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import inspect
@@ -18,22 +21,19 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import ClassVar, NoReturn, Self
-
-try:
-    import h11
-except ModuleNotFoundError as error:
-    message = "chatfold.testing.servers needs the SDK that it serves: pip install 'chatfold[anthropic,openai]'"
-    raise ModuleNotFoundError(message, name="h11") from error
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 from chatfold.testing.servers.checks import RequestRefused
-from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 from chatfold.testing.servers.matching import Script, ScriptError, as_function, check_reply
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
 from chatfold.testing.servers.script import Answer, Fail, Reply, Search
 from chatfold.testing.servers.signals import DEFAULT_WAIT
 from chatfold.testing.servers.wire import Frame, Ids, Plan, dump
+
+if TYPE_CHECKING:
+    from chatfold.testing.servers.http_connection import HttpConnection, RawRequest
 
 __all__ = ["LoopbackServer"]
 
@@ -148,7 +148,11 @@ class LoopbackServer(ABC):
 
         Raises:
             RuntimeError: The server runs already.
+            ModuleNotFoundError: The SDK that it serves is not installed, nor what comes with it.
         """
+        if find_spec("h11") is None:
+            needs = "chatfold.testing.servers needs the SDK that it serves: pip install 'chatfold[anthropic,openai]'"
+            raise ModuleNotFoundError(needs, name="h11")
         if self._thread is not None:
             message = "the server runs already"
             raise RuntimeError(message)
@@ -220,11 +224,15 @@ class LoopbackServer(ABC):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from chatfold.testing.servers.http_connection import HttpConnection
+
         task = asyncio.ensure_future(self._converse(HttpConnection(reader, writer)))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
     async def _converse(self, connection: HttpConnection) -> None:
+        from h11 import RemoteProtocolError
+
         try:
             while (raw := await connection.next_request()) is not None:
                 if not await self._serve(connection, raw):
@@ -233,7 +241,7 @@ class LoopbackServer(ABC):
             if cut.how == "reset":
                 with contextlib.suppress(ConnectionError):
                     await connection.reset()
-        except (ConnectionError, h11.RemoteProtocolError):
+        except (ConnectionError, RemoteProtocolError):
             # The client went away or does not speak HTTP: its connection is closed.
             return
         except Exception as crash:  # noqa: BLE001 -- raised again by `stop`, in the thread of the test

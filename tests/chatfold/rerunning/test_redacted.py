@@ -1,0 +1,256 @@
+"""Redacted logs run again: facts come out the same, contents by kind and size; what changed is found all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+import pytest
+from msgspec.structs import replace
+
+from chatfold.corpus.adding import add_log
+from chatfold.corpus.gate import check_corpus
+from chatfold.redacting.record import Order, record_log
+from chatfold.redacting.rules import KINDS, RedactionRules
+from chatfold.replaying.decisions import decision_drifts
+from chatfold.replaying.logs import Log, LogSource
+from chatfold.rerunning.redacted import legible, made_up
+from chatfold.rerunning.run import RerunReport, rerun
+from chatfold.testing import Cut, Fail, Think, Turn, UseTool, assert_reruns, turn
+from chatfold.verification import verify_log
+from events.content import Content
+from events.ids import ChatId
+from events.messages import Usage
+from events.vocabulary import RetryScheduled, TurnFailed
+from generation.agents import Agent, Limits
+from generation.context import Context
+from generation.error_texts import redact
+from tests.chatfold.cli.kit import Cli
+from tests.chatfold.rerunning.kit import agent, written
+from tests.corpus.kit import BUSY, Scenario, Scene, assistant, hook, play
+from tests.corpus.make import FOLDER
+
+LOGS: Final = sorted(FOLDER.glob("*.jsonl"))
+KEY: Final = b"a key that nobody would guess"
+RULES: Final[Mapping[str, RedactionRules]] = {
+    "usual": RedactionRules(),
+    "mapped": RedactionRules(names=dict.fromkeys(KINDS, "map")),
+    "kept": RedactionRules(names=dict.fromkeys(KINDS, "keep")),
+}
+SAID: Final = "messages: the log was redacted, so contents are compared by their kind and size, and prompts are not"
+
+
+def recorded(file: Path, folder: Path, rules: RedactionRules = RedactionRules()) -> Path:  # noqa: B008 -- frozen
+    """Record a log as `chatfold record` does, and return its file."""
+    folder = folder / file.stem  # chats of the corpus have the same ids
+    folder.mkdir()
+    done = record_log(LogSource("file", str(file)), Order(rules=rules, key=KEY, folder=str(folder)))
+    assert done.failed is None
+    assert done.file is not None
+    return Path(done.file)
+
+
+def redacted(data: bytes, folder: Path, rules: RedactionRules = RedactionRules()) -> Log:  # noqa: B008 -- frozen
+    """Return the redacted form of a log file's bytes."""
+    (folder / "plain.jsonl").write_bytes(data)
+    return LogSource("file", str(recorded(folder / "plain.jsonl", folder, rules))).read()
+
+
+def same(report: RerunReport) -> bool:
+    return report.same and report.sections == ()
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_each_log_of_the_corpus(path: Path, rules: str, tmp_path: Path) -> None:
+    log = LogSource("file", str(recorded(path, tmp_path, RULES[rules]))).read()
+    assert log.redacted
+    assert verify_log(log.chat, log.events, log.blobs).findings == ()
+    assert list(decision_drifts(log.recorded())) == []
+    report = rerun(log)
+    assert same(report), report
+    assert [said for said in report.not_compared if "redacted" in said] == [SAID]
+    assert_reruns(log)
+
+
+async def nothing_said(scene: Scene) -> str:
+    """Each attempt announces calls that do not come, until the turn is given up."""
+    silent = [turn(finish="tool_calls", usage=Usage(input=1))] * 12
+    engine = await scene.engine(silent, agents=[assistant(limits=Limits(max_model_attempts=12))])
+    return await _settled(scene, engine)
+
+
+async def declined(scene: Scene) -> str:
+    """The service declines, and explains itself."""
+    said = replace(turn("I", finish="refusal"), explanation="It is about something that I do not do.")
+    engine = await scene.engine([said])
+    return await _settled(scene, engine)
+
+
+async def declined_silently(scene: Scene) -> str:
+    """The service declines without a word."""
+    return await _settled(scene, await scene.engine([turn(finish="content_filter")]))
+
+
+def _no_summary(*summaries: Turn) -> Scenario:
+    async def compact(scene: Scene) -> str:
+        engine = await scene.engine(["One.", *summaries], agents=[assistant(limits=Limits(max_model_attempts=2))])
+        chat = (await engine.create_chat("assistant", "Hello.")).chat
+        await engine.settled(chat)
+        await engine.compact(chat)
+        await engine.settled(chat)
+        return chat
+
+    return compact
+
+
+def _hooked(text: str, said: str) -> Scenario:
+    async def compact(scene: Scene) -> str:
+        engine = await scene.engine(["One.", text], hooks=[hook("post_compact", context=said)])
+        chat = (await engine.create_chat("assistant", "Hello.")).chat
+        await engine.settled(chat)
+        await engine.compact(chat)
+        await engine.settled(chat)
+        return chat
+
+    return compact
+
+
+class _Source:
+    """A context source that collects as it is told to."""
+
+    name = "a source with a name of its own"
+    revision = None
+
+    def __init__(self, collect: Callable[[], Any]) -> None:
+        self._collect = collect
+
+    async def collect(self, chat: ChatId) -> Context:
+        got = self._collect()
+        if got is None:
+            await asyncio.sleep(1_000_000)
+        return got  # type: ignore[no-any-return]  # it may be none
+
+
+def _collected(collect: Callable[[], Any]) -> Scenario:
+    async def ask(scene: Scene) -> str:
+        agents = [assistant(context=_Source(collect), limits=Limits(max_model_attempts=3))]
+        return await _settled(scene, await scene.engine([], agents=agents, context_timeout=7.5))
+
+    return ask
+
+
+async def _settled(_: Scene, engine: Any) -> str:
+    chat: str = (await engine.create_chat("assistant", "Hello.")).chat
+    await engine.settled(chat)
+    return chat
+
+
+async def cut_and_busy(scene: Scene) -> str:
+    """Both kinds of failure that models tell of, until the turn is given up."""
+    script = [turn("Hal", Cut()), turn(Fail(BUSY)), turn("H", Cut())]
+    return await _settled(scene, await scene.engine(script, agents=[assistant(limits=Limits(max_model_attempts=3))]))
+
+
+_EMPTY: Final = turn(finish="stop")
+ENGINES_OWN: Final[dict[str, Scenario]] = {
+    "no output": nothing_said,
+    "declined": declined,
+    "declined without a word": declined_silently,
+    "empty summaries": _no_summary(_EMPTY, _EMPTY),
+    "summaries of calls": _no_summary(*[turn(UseTool("add", {"a": 1, "b": 2}))] * 2),
+    "summaries of thoughts": _no_summary(*[turn(Think("Hm."))] * 2),
+    "a cut summary": _no_summary(turn(finish="length")),
+    "a summary with quotes": _no_summary(turn('"They" said:\n"Hello" and "Hello."')),
+    "a summary with more": _hooked("They talked.", "It was Monday."),
+    "a summary with quotes and more": _hooked('They "talked".', "M"),
+    "no context": _collected(lambda: None),
+    "a broken source": _collected(lambda: 1 / 0),
+    "a wrong context": _collected(lambda: 7),
+    "cut and busy": cut_and_busy,
+}
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("what", ENGINES_OWN)
+def test_what_the_engine_itself_said_is_found_by_its_size(what: str, rules: str, tmp_path: Path) -> None:
+    log = redacted(play(ENGINES_OWN[what]), tmp_path, RULES[rules])
+    report = rerun(log)
+    assert same(report), report
+    failed = [each.event for each in log.recorded() if isinstance(each.event, TurnFailed | RetryScheduled)]
+    assert bool(failed) is ("summary with" not in what)
+
+
+def test_words_are_put_back_and_sizes_stay(tmp_path: Path) -> None:
+    log = redacted(play(nothing_said), tmp_path).recorded()
+    assert not [each for each in log if b"no output" in repr(each.event).encode()]
+    last = legible(log)[-1].event
+    assert isinstance(last, TurnFailed)
+    assert isinstance(last.error.detail, Content)
+    assert last.error.detail.text == "finish reason: tool_calls"
+    assert last.error.message.text == "The scripted model gave no output. Given up after 12 attempts; try again later."
+    then = log[-1].event
+    assert isinstance(then, TurnFailed)
+    assert then.error.message.size == last.error.message.size
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 500, 2000])
+def test_what_is_made_up_has_its_size_and_looks_like_no_secret(size: int) -> None:
+    text = made_up(size)
+    assert len(text.encode()) == size
+    assert redact(text) == text
+
+
+def test_today_s_agents_are_compared_all_the_same(tmp_path: Path) -> None:
+    """A tool cannot say whether it takes made-up arguments: it took them then."""
+    for name in ("approval", "client_tool", "tools"):
+        log = LogSource("file", str(recorded(FOLDER / f"{name}.jsonl", tmp_path))).read()
+        assert same(report := rerun(log, [assistant()])), report
+        assert report.not_compared == (SAID,)
+        other = rerun(log, [assistant(system="You do not help.")])
+        assert other.same
+        assert {change.section for change in other.sections} == {"system"}
+
+
+@pytest.mark.odd_decisions("another policy is run")
+@pytest.mark.odd_reruns("another policy is run")
+def test_a_decision_that_moves_is_a_difference(tmp_path: Path) -> None:
+    log = redacted(asyncio.run(written()), tmp_path)
+    assert same(rerun(log, [agent()]))
+    moved: Agent = agent(limits=Limits(max_steps=1))
+    report = rerun(log, [moved])
+    assert report.difference is not None
+    assert (report.difference.version, report.difference.rule) == (9, "D11")
+
+
+@pytest.mark.odd_prompts("another text is taken")
+@pytest.mark.odd_decisions("another text is taken")
+@pytest.mark.odd_reruns("another text is taken")
+@pytest.mark.parametrize(("text", "differs"), [("y" * 51, False), ("y" * 52, True)])
+def test_a_text_of_another_size_is_a_difference(text: str, differs: bool, tmp_path: Path) -> None:
+    log = LogSource("file", str(recorded(FOLDER / "approval.jsonl", tmp_path))).read()
+    with patch("chatstate.handlers.action.REJECTED", Content(text)):
+        report = rerun(log)
+    assert (report.difference is not None) is differs
+    if report.difference is not None:
+        assert str(report.difference.changes[0]) == "$.added[0].parts[0].output: 51 B -> 52 B"
+
+
+def test_a_corpus_may_have_redacted_logs(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("compact_asked", "given_up", "approval"):
+        add_log(recorded(FOLDER / f"{name}.jsonl", tmp_path).read_bytes(), folder, name, "A note.")
+    assert [each.finding for each in check_corpus(folder, jobs=1)] == [None] * 3
+
+
+def test_the_command_line_says_once_what_is_not_compared(tmp_path: Path) -> None:
+    file = recorded(FOLDER / "compact_asked.jsonl", tmp_path)
+    cli = Cli(tmp_path / "none.db")
+    (line,) = cli.ok("rerun", str(file), "--json").lines
+    assert line["same"]
+    assert [said for said in line["not_compared"] if "redacted" in said] == [SAID]
+    assert cli.ok("rerun", str(file)).out.count("redacted") <= 1
