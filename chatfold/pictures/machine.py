@@ -9,13 +9,14 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from chatfold.pictures.curves import START_SIZE, between, label_box, label_place, node_box
-from chatfold.pictures.places import LAYOUTS, Layout, Place
+from chatfold.pictures.places import LAYOUTS, Layout, Place, checked_over
 from chatfold.pictures.spans import duration
 from chatfold.pictures.styles import PICTURE
 from chatfold.pictures.svg import clean, document, element, text
 from chatstate.classify import STATUS_OF, classify
 from chatstate.diagram import START, Edge, Edges, Over, machine_edges, node_of
 from events.envelope import Recorded
+from events.given import checked_kind
 from events.replay import replay
 
 WAY_LINES: Final = 4
@@ -42,7 +43,9 @@ def way_of(log: Iterable[Recorded], over: Over) -> Way:
 
     Raises:
         EventsError: An event cannot be read or applied.
+        InvalidValue: It is no log, or there is no such picture.
     """
+    checked_over(over)
     edges: dict[Edge, int] = {}
     times: dict[str, int] = {}
     node, since = START, 0
@@ -64,7 +67,13 @@ def machine_svg(over: Over, way: Way | None = None, *, times: bool = False) -> s
         over: What the nodes are.
         way: The way of a chat that is drawn on it; None for the machine alone.
         times: Whether its nodes say how long the chat was in them.
+
+    Raises:
+        InvalidValue: There is no such picture, or what is given is no way.
     """
+    checked_over(over)
+    if way is not None:
+        checked_kind(way, Way, "$.way", "the way of a chat, as way_of gives it")
     layout = LAYOUTS[over]
     taken = {} if way is None else way.edges
     arrows: dict[Ends, dict[str, int]] = {}

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from chatstate.diagram import START, Over
+from events.errors import InvalidValue
 
 
 class Place(NamedTuple):
@@ -74,3 +75,14 @@ _EXECUTION: Final = Layout(
 
 LAYOUTS: Final[Mapping[Over, Layout]] = MappingProxyType({"status": _STATUSES, "execution": _EXECUTION})
 """The layout by what the nodes are."""
+
+
+def checked_over(over: object) -> None:
+    """Check what the nodes of a picture shall be.
+
+    Raises:
+        InvalidValue: There is no such picture.
+    """
+    if not isinstance(over, str) or over not in LAYOUTS:
+        said = repr(over) if isinstance(over, str) else type(over).__name__
+        raise InvalidValue("$.over", f"must be {' or '.join(LAYOUTS)}, not {said}")

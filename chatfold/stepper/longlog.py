@@ -62,6 +62,8 @@ class EventLines(Sequence[StoredEvent]):
         self.header: Final = header
         self.blob_lines: Final = lines - 1 - events
         self._places: Final = places
+        if events:
+            self[-1]  # the line that a writer who died has cut off is not found out later
 
     def __len__(self) -> int:
         """Return the number of events."""
