@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 from events.content import Content
 from events.errors import InvalidValue
+from events.given import checked_kind
 from events.ids import ChatId, CommandId, MessageId
 from events.records import Budget
 from events.values import INT_MAX, check_value
@@ -42,8 +43,6 @@ _LONGEST_TIME: Final = 9e12
 
 _UNPRINTED: Final = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)))
 """Control characters, and the two that Unicode has for the ends of lines and paragraphs."""
-
-T = TypeVar("T")
 
 
 def checked_id(value: object, path: str) -> str:
@@ -174,17 +173,6 @@ def checked_flag(value: object, path: str) -> bool:
     """
     if not isinstance(value, bool):
         raise InvalidValue(path, f"must be True or False, not {type(value).__name__}")
-    return value
-
-
-def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
-    """Return a value of a class.
-
-    Raises:
-        InvalidValue: It is of another one; ``wanted`` says what it should be.
-    """
-    if not isinstance(value, kind):
-        raise InvalidValue(path, f"must be {wanted}, not {type(value).__name__}")
     return value
 
 

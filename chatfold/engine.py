@@ -14,14 +14,7 @@ from typing import Final, Self
 
 from msgspec import structs
 
-from chatfold.checks import (
-    checked_chat,
-    checked_flag,
-    checked_kind,
-    checked_number,
-    checked_providers,
-    checked_store,
-)
+from chatfold.checks import checked_chat, checked_flag, checked_number, checked_providers, checked_store
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
@@ -38,6 +31,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
+from events.given import checked_kind
 from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at

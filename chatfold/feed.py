@@ -12,11 +12,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from chatfold.checks import checked_kind
 from events.codec import decode
 from events.contentlist import content_blobs
 from events.envelope import Recorded
 from events.errors import EventsError, InvalidValue
+from events.given import checked_kind
 from events.ids import ChatId
 from store.contract import FEED_START, FeedEvent, FeedPosition, Store
 from store.errors import FeedEventUnreadable

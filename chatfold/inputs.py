@@ -12,11 +12,12 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_kind, checked_model, checked_person
+from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_model, checked_person
 from chatstate.commands import SubmittedResult, Unfit
 from events.content import Content
 from events.control import Control
 from events.errors import InvalidValue
+from events.given import checked_kind
 from events.ids import CallKey, ChatId
 from events.messages import Message, QueuedMessage, Role
 from events.parts import PARTS, ContextFilePart, FilePart, FileReferencePart, Part, SourcePart, TextPart

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from chatfold.checks import checked_kind, checked_new_chat
+from chatfold.checks import checked_new_chat
 from chatfold.version import RELEASE
 from events.codec import decode
 from events.contentlist import content_blobs
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
 from events.errors import InvalidValue, LogFileError
+from events.given import checked_kind
 from events.ids import ChatId
 from events.levels import level_of_all
 from events.logfile import LogFile, birth, header_of, read_log, write_log

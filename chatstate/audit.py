@@ -17,6 +17,7 @@ from events import vocabulary as v
 from events.control import lost_calls
 from events.effects import Effects
 from events.envelope import Recorded
+from events.given import checked_events
 from events.ids import message_id
 from events.reducer import evolve
 from events.replay import ReplayStep
@@ -76,9 +77,13 @@ class Auditor:
 
 
 def audit(events: Iterable[Recorded]) -> Iterator[Finding]:
-    """Yield what is wrong in a log, in order; nothing for every log that the engine wrote."""
+    """Yield what is wrong in a log, in order; nothing for every log that the engine wrote.
+
+    Raises:
+        InvalidValue: What is given are no events.
+    """
     auditor = Auditor()
-    for recorded in events:
+    for recorded in checked_events(events):
         yield from auditor.take(recorded)
     yield from auditor.end()
 

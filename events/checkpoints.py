@@ -15,6 +15,7 @@ from typing import Final
 from events.codec import decode, decode_each
 from events.envelope import Recorded, StoredEvent
 from events.errors import InvalidValue
+from events.given import checked_mapping, checked_sequence, checked_whole
 from events.reducer import fold
 from events.state import ChatState, initial_state
 from events.vocabulary import CompactionUndone, MessageEdited
@@ -41,7 +42,7 @@ class Checkpoints:
             ``recorded`` gives the contents of one event.
 
     Raises:
-        InvalidValue: ``every`` is less than 1.
+        InvalidValue: ``every`` is less than 1, or these are no events.
     """
 
     def __init__(
@@ -52,8 +53,9 @@ class Checkpoints:
         every: int = EVERY,
         content: bool = False,
     ) -> None:
-        if every < 1:
-            raise InvalidValue("$.every", f"must be at least 1, not {every}")
+        checked_whole(every, "$.every", least=1)
+        checked_sequence(events, "$.events", "stored events in a sequence, as load_log(path).events are")
+        checked_mapping(blobs, "$.blobs", "blobs by their digests")
         self._events: Final = events
         self._blobs: Final = blobs
         self._every: Final = every

@@ -285,6 +285,8 @@ def _parse(reader: Callable[[bytes], _T], line: bytes, name: str, number: int) -
         check_keys(line)
         return parsed
     except msgspec.ValidationError as error:
+        if number > 1 and line.startswith(b'{"chatfold_log":'):
+            raise LogFileError(name, number, "a second header: these are two logs in one file") from None
         raise LogFileError(name, number, f"not a line of a log: {error}") from None
     except (msgspec.DecodeError, RecursionError) as error:
         cut = line.startswith(b"{") and not line.endswith(b"}")

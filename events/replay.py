@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from events.envelope import Recorded
 from events.errors import InvalidValue
+from events.given import checked_kind, checked_whole, one_log
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
 
@@ -22,9 +23,13 @@ class ReplayStep(Struct, frozen=True):
 
 
 def replay(events: Iterable[Recorded], state: ChatState | None = None) -> Iterator[ReplayStep]:
-    """Yield each event with the states before and after it, from ``state`` or from before the first event."""
-    before = initial_state() if state is None else state
-    for recorded in events:
+    """Yield each event with the states before and after it, from ``state`` or from before the first event.
+
+    Raises:
+        InvalidValue: What is given are no events, or not those of one log that follow ``state``.
+    """
+    before = initial_state() if state is None else checked_kind(state, ChatState, "$.state", "a state of the chat")
+    for recorded in one_log(events, before.control.version):
         after = evolve(before, recorded)
         yield ReplayStep(before, recorded, after)
         before = after
@@ -34,11 +39,11 @@ def state_at(events: Iterable[Recorded], version: int) -> ChatState:
     """Return the state after the event at ``version``; 0 is the state before the first event.
 
     Raises:
-        InvalidValue: The events do not reach that version, or it is negative or no number.
+        InvalidValue: The events do not reach that version, or it is negative or no number; or they are no events, or
+            not those of one log.
     """
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise InvalidValue("$.version", f"must be a whole number, not {type(version).__name__}")
-    state = fold(takewhile(lambda recorded: recorded.version <= version, events))
+    checked_whole(version, "$.version")
+    state = fold(takewhile(lambda recorded: recorded.version <= version, one_log(events)))
     if state.control.version != version:
         raise InvalidValue(
             "$.version", f"there is no version {version}; the events given end at {state.control.version}"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from events.control import Control, refused_as_one
+from events.given import checked_kind
 from events.records import Decision, FinishCause, Policy
 from events.spending import spending
 from events.state import ChatState
@@ -269,7 +270,11 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
     Args:
         history: The chat's state; its control is enough.
         policy: The recorded policy.
+
+    Raises:
+        InvalidValue: What is given is no state, or no policy.
     """
+    _checked(history, policy)
     control = history.control
     for rule, passed, reads in _IN_ORDER:
         facts = rule.holds(control, policy)
@@ -284,6 +289,11 @@ def decide_generation_action(history: ChatState, policy: Policy) -> GenerationDe
             )
             return _ACTIONS[rule.id](control, record)
     raise AssertionError("the last rule always holds")  # pragma: no cover - totality of the table
+
+
+def _checked(history: object, policy: object) -> None:
+    checked_kind(history, ChatState, "$.history", "a state of a chat, as state_at gives it")
+    checked_kind(policy, Policy, "$.policy", "a recorded policy")
 
 
 def reading(control: Control, policy: Policy) -> Facts:
@@ -312,7 +322,12 @@ def decide_again(recorded: Decision, history: ChatState, policy: Policy) -> Gene
         recorded: The decision of the log: it tells whether a model had answered without parts, which history does not.
         history: The chat's state just before its event; control is enough.
         policy: The policy that was in force.
+
+    Raises:
+        InvalidValue: What is given is no decision, no state, or no policy.
     """
+    checked_kind(recorded, Decision, "$.recorded", "a recorded decision")
+    _checked(history, policy)
     running = history.control.running
     if recorded.facts.get(EMPTY_ANSWER) and running is not None and running.kind == "generate":
         return Finish(record=empty_answer(history.control), cause="complete")

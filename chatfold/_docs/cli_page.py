@@ -46,9 +46,9 @@ only, and never where `NO_COLOR` is set.
 | --- | --- |
 | 0 | fine |
 | 1 | a check failed, a turn failed, or what was asked could not be done: a database that is away, locked, of another \
-schema or no database; a file that is no log or cannot be written; a chat that does not allow it now |
+schema or no database; a file that cannot be written; a chat that does not allow it now |
 | 2 | the command line is wrong: an option, setting, model, agent or store URL that does not exist or is malformed; a \
-log file, SQLite file or chat to read that is not there |
+log file, SQLite file or chat to read that is not there, or a file that is no log |
 | 130, 141 | ended by Ctrl-C; nobody reads the output any more |
 """
 

@@ -189,7 +189,7 @@ _KNOWN: Final[dict[str, Callable[[BaseException], tuple[str, int]]]] = {
     "store.errors.StoreUnavailable": _plain(FAILED, "; --db or CHATFOLD_DB says which database is meant"),
     "store.errors.ChatExists": _plain(FAILED, ": --as ID"),
     "store.errors.StoreError": _plain(FAILED),
-    "events.errors.LogFileError": _plain(FAILED),
+    "events.errors.LogFileError": _plain(USAGE),
     "events.errors.InvalidValue": _value,
     "events.errors.EventsError": _plain(FAILED),
     "generation.errors.UnknownModel": _plain(USAGE),

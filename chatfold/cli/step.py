@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from chatfold.cli.guard import Failure, UsageProblem
 from chatfold.cli.sources import named
-from chatfold.replaying.conditions import parse_condition
+from chatfold.replaying.conditions import Condition, parse_condition
 from chatfold.replaying.logs import STDIN, LogSource
-from chatfold.stepper.longlog import open_long
+from chatfold.stepper.longlog import LongLog, open_long
 from chatfold.stepper.model import Stepper
+
+if TYPE_CHECKING:
+    from chatfold.stepper.following import StoredChat
 
 NEEDS: Final = "chatfold step needs Textual: pip install 'chatfold[step]'"
 
@@ -34,20 +37,35 @@ def run_step(
     found = named(source, db, log_level)
     if follow and found.place != "chat":
         raise UsageProblem(f"{source} is a file, and does not grow; --follow is for a chat in a store")
-    log = open_long(found)
-    if at is not None and at > len(log.events):
-        raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
-    stepper = Stepper(log, at, condition)
-    asyncio.run(_shown(stepper, found, follow=follow))
+    asyncio.run(_shown(found, at, condition, follow=follow))
 
 
-async def _shown(stepper: Stepper, source: LogSource, *, follow: bool) -> None:
-    from chatfold.stepper.app import StepApp
-    from chatfold.stepper.following import following
-
-    file = source.where if source.place == "file" else f"{source.where}.jsonl"
-    if not follow or source.store is None:
-        await StepApp(stepper, file).run_async()
+async def _shown(source: LogSource, at: int | None, stop: Condition | None, *, follow: bool) -> None:
+    if source.place == "file":
+        await _app(open_long(source), at, stop, source.where)
         return
-    async with following(source.store, stepper.log) as live:
-        await StepApp(stepper, file, live).run_async()
+    # A store brings its database's driver; who reads files should not wait for it.
+    from chatfold.stepper.following import StoredChat
+    from store import open_store
+
+    if source.store is None:
+        raise UsageProblem(f"chat {source.where} is in a store, and none is named")
+    async with open_store(source.store) as store:
+        chat = await StoredChat.opened(store, source.where, near=at)
+        await _app(chat.log, at, stop, f"{source.where}.jsonl", chat, follow=follow)
+
+
+async def _app(
+    log: LongLog,
+    at: int | None,
+    stop: Condition | None,
+    file: str,
+    chat: StoredChat | None = None,
+    *,
+    follow: bool = False,
+) -> None:
+    from chatfold.stepper.app import StepApp
+
+    if at is not None and not 0 <= at <= len(log.events):
+        raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
+    await StepApp(Stepper(log, at, stop), file, chat, follow=follow).run_async()

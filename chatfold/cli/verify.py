@@ -6,7 +6,7 @@ import asyncio
 
 import typer
 
-from chatfold.cli.guard import FAILED, UsageProblem
+from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.progress import progress
@@ -64,7 +64,8 @@ def _verdict(out: Out, source: LogSource, *, json: bool) -> Verdict:
         if json:
             problem = f"line {error.line}: {error.why}"
             out.data.json(Problem(chat=source.name, version=None, check="form", problem=problem))
-        raise
+        # For this command it is a finding, and no wrong argument.
+        raise Failure(str(error)) from None
     return verify_log(log.name, log.events, log.blobs)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from chatfold.pictures.spans import MEANING, Span, duration, joined, totals
 from chatfold.pictures.styles import PICTURE
 from chatfold.pictures.svg import clean, document, element, text
+from events.given import checked_items
 
 WIDTH: Final = 1000
 LEFT: Final = 170
@@ -34,7 +35,11 @@ def timeline_svg(found: Sequence[Span]) -> str:
 
     Args:
         found: The spans of a log.
+
+    Raises:
+        InvalidValue: They are no spans.
     """
+    found = list(checked_items(found, Span, "$.found", "the spans of a log, as spans(events) gives them"))
     sums = totals(found)
     lanes = [use for use in sums if use != "rest"]
     scale = _Scale(joined(found, MOST))

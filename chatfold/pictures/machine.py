@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.pictures.places import LAYOUTS, Layout, Place
+from chatfold.pictures.curves import START_SIZE, between, label_box, label_place, node_box
+from chatfold.pictures.places import LAYOUTS, Layout, Place, checked_over
 from chatfold.pictures.spans import duration
 from chatfold.pictures.styles import PICTURE
 from chatfold.pictures.svg import clean, document, element, text
 from chatstate.classify import STATUS_OF, classify
 from chatstate.diagram import START, Edge, Edges, Over, machine_edges, node_of
 from events.envelope import Recorded
+from events.given import checked_kind
 from events.replay import replay
 
-LABELS: Final = 4
-"""Triggers that an arrow names; of more, the number is told and all are in its tooltip."""
+WAY_LINES: Final = 4
+"""Lines of a label of a way, which has fewer of them than the whole machine."""
 
-LABEL: Final = 0.36
-"""How far along a curve its label stands, from 0 to 1."""
-
-START_SIZE: Final = 9
+Ends: TypeAlias = tuple[str, str]
+"""The nodes that an arrow leads from and to."""
 
 _STATUSES: Final = {str(x): status for x, status in STATUS_OF.items()}
 _SOUND: Final = {*_STATUSES, *_STATUSES.values()}
@@ -43,7 +43,9 @@ def way_of(log: Iterable[Recorded], over: Over) -> Way:
 
     Raises:
         EventsError: An event cannot be read or applied.
+        InvalidValue: It is no log, or there is no such picture.
     """
+    checked_over(over)
     edges: dict[Edge, int] = {}
     times: dict[str, int] = {}
     node, since = START, 0
@@ -65,17 +67,22 @@ def machine_svg(over: Over, way: Way | None = None, *, times: bool = False) -> s
         over: What the nodes are.
         way: The way of a chat that is drawn on it; None for the machine alone.
         times: Whether its nodes say how long the chat was in them.
+
+    Raises:
+        InvalidValue: There is no such picture, or what is given is no way.
     """
+    checked_over(over)
+    if way is not None:
+        checked_kind(way, Way, "$.way", "the way of a chat, as way_of gives it")
     layout = LAYOUTS[over]
     taken = {} if way is None else way.edges
-    arrows: dict[tuple[str, str], dict[str, int]] = {}
+    arrows: dict[Ends, dict[str, int]] = {}
     for edge in (*machine_edges(over), *taken):
         arrows.setdefault((edge.source, edge.dest), {})[edge.trigger] = taken.get(edge, 0)
-    # Those that were taken come last, so that they lie above the others.
-    ordered = sorted(arrows.items(), key=lambda each: any(each[1].values()))
-    drawn = [
-        _arrow(layout, ends, triggers, counted=way is not None, bent=ends[::-1] in arrows) for ends, triggers in ordered
-    ]
+    # Those that were taken come last, so that they lie above the others; loops first, since they cannot give way.
+    ordered = sorted(arrows.items(), key=lambda each: (any(each[1].values()), each[0][0] != each[0][1]))
+    pen = _Arrows(layout, arrows, counted=way is not None)
+    drawn = [pen.draw(ends, triggers) for ends, triggers in ordered]
     nodes = [_node(layout, name, place, way, times=times) for name, place in layout.places.items()]
     background = element("rect", class_="paper", width=layout.width, height=layout.height)
     title = "The state machine" if way is None else "The way of the chat through the state machine"
@@ -103,85 +110,65 @@ def _node(layout: Layout, name: str, place: Place, way: Way | None, *, times: bo
     return element("g", [box, *shown], class_="on" if seen else "off")
 
 
-class _Curve(NamedTuple):
-    """A curve: its path, the point where its label stands, and the head's points."""
+class _Arrow(NamedTuple):
+    """An arrow as it is drawn: its line with its head, and its label; what is read lies above all lines."""
 
-    path: str
-    label: Place
-    head: str
-
-
-def _arrow(
-    layout: Layout, ends: tuple[str, str], triggers: Mapping[str, int], *, counted: bool, bent: bool
-) -> tuple[str, str]:
-    """Return an arrow and its label; of a way (``counted``), what was not taken has no label."""
-    source, dest = ends
-    taken = {trigger: times for trigger, times in triggers.items() if times}
-    kind = " taken" if taken else ""
-    one, other = layout.places[source], layout.places[dest]
-    if source == dest:
-        curve = _loop(layout, one, min(len(taken or triggers), LABELS))
-    else:
-        curve = _between(layout, one, other, bent=bent)
-    said = [f"{name} x{times}" if times > 1 else name for name, times in (taken or triggers).items()]
-    tip = element("title", [clean(f"{source} to {dest}: {', '.join(said)}")])
-    line = element("path", [tip], d=curve.path, class_=f"arc{kind}")
-    head = element("polygon", points=curve.head, class_=f"head{kind}")
-    label = "" if counted and not taken else _label(curve.label, said, kind)
-    return line + head, label
+    line: str
+    label: str
 
 
-def _label(place: Place, said: list[str], kind: str) -> str:
-    lines = said if len(said) <= LABELS else [*said[: LABELS - 1], f"and {len(said) - LABELS + 1} more"]
+class _Arrows:
+    """Arrows of one picture, drawn one after the other: each label keeps clear of those before it."""
+
+    def __init__(self, layout: Layout, pairs: Collection[Ends], *, counted: bool) -> None:
+        self._layout = layout
+        self._pairs = pairs
+        self._counted = counted
+        self._most = WAY_LINES if counted else layout.lines
+        self._room = [node_box(layout, name) for name in layout.places]
+
+    def draw(self, ends: Ends, triggers: Mapping[str, int]) -> _Arrow:
+        """Draw an arrow; of a way (``counted``), what was not taken has no label."""
+        taken = {trigger: times for trigger, times in triggers.items() if times}
+        kind = " taken" if taken else ""
+        said = [f"{name} x{times}" if times > 1 else name for name, times in (taken or triggers).items()]
+        lines = [] if self._counted and not taken else _lines(said, self._most)
+        path, head, place = self._loop(ends[0], lines) if ends[0] == ends[1] else self._curve(ends, lines)
+        tip = element("title", [clean(f"{ends[0]} to {ends[1]}: {', '.join(said)}")])
+        line = element("path", [tip], d=path, class_=f"arc{kind}") + element(
+            "polygon", points=head, class_=f"head{kind}"
+        )
+        if lines:
+            self._room.append(label_box(place, lines))
+        return _Arrow(line, _label(place, lines, kind))
+
+    def _curve(self, ends: Ends, lines: Sequence[str]) -> tuple[str, str, Place]:
+        curve = between(self._layout, ends, bent=ends[::-1] in self._pairs)
+        return curve.path, _head(curve.end, curve.middle), label_place(curve, lines, self._room)
+
+    def _loop(self, name: str, lines: Sequence[str]) -> tuple[str, str, Place]:
+        """A loop above a node of the upper half, below one of the lower half, where fewer arrows come in."""
+        layout, at = self._layout, self._layout.places[name]
+        up = -1 if at.y < layout.height / 2 else 1
+        x, y = at.x, at.y + up * layout.half_height
+        wide = min(24.0, layout.half_width * 0.7)
+        far = y + up * 44
+        turns = f"C{x - wide - 16:.1f},{far:.1f} {x + wide + 16:.1f},{far:.1f}"
+        path = f"M{x - wide:.1f},{y:.1f} {turns} {x + wide:.1f},{y:.1f}"
+        head = _head(Place(x + wide, y), Place(x + wide + 8, y + up * 22))
+        return path, head, Place(x, y + up * (42 + 6.5 * len(lines)))
+
+
+def _lines(said: list[str], most: int) -> list[str]:
+    return said if len(said) <= most else [*said[: most - 1], f"and {len(said) - most + 1} more"]
+
+
+def _label(place: Place, lines: Sequence[str], kind: str) -> str:
     top = place.y - 6.5 * (len(lines) - 1) + 4
     return "".join(
         text(line, place.x, top + 13 * at, text_anchor="middle", class_=f"small label{kind}")
         for at, line in enumerate(lines)
     )
-
-
-def _loop(layout: Layout, at: Place, lines: int) -> _Curve:
-    """A loop above a node of the upper half, below one of the lower half, where fewer arrows come in."""
-    up = -1 if at.y < layout.height / 2 else 1
-    x, y = at.x, at.y + up * layout.half_height
-    wide = min(24.0, layout.half_width * 0.7)
-    far = y + up * 44
-    path = (
-        f"M{x - wide:.1f},{y:.1f} C{x - wide - 16:.1f},{far:.1f} {x + wide + 16:.1f},{far:.1f} {x + wide:.1f},{y:.1f}"
-    )
-    return _Curve(
-        path, Place(x, y + up * (42 + 6.5 * lines)), _head(Place(x + wide, y), Place(x + wide + 8, y + up * 22))
-    )
-
-
-def _between(layout: Layout, one: Place, other: Place, *, bent: bool) -> _Curve:
-    """A curve from node to node; one of two that go to and fro keeps to its side."""
-    dx, dy = other.x - one.x, other.y - one.y
-    length = math.hypot(dx, dy)
-    bend = (34 if bent else 0) + 0.02 * length
-    middle = Place((one.x + other.x) / 2 - dy / length * bend, (one.y + other.y) / 2 + dx / length * bend)
-    start, end = _edge(layout, one, middle), _edge(layout, other, middle)
-    label = _on_curve(start, middle, end)
-    path = f"M{start.x:.1f},{start.y:.1f} Q{middle.x:.1f},{middle.y:.1f} {end.x:.1f},{end.y:.1f}"
-    return _Curve(path, label, _head(end, middle))
-
-
-def _on_curve(start: Place, middle: Place, end: Place) -> Place:
-    """The point of a curve where its label stands: before the middle, since that is where curves cross."""
-    x, y = (
-        a * (1 - LABEL) ** 2 + 2 * b * LABEL * (1 - LABEL) + c * LABEL**2
-        for a, b, c in zip(start, middle, end, strict=True)
-    )
-    return Place(x, y)
-
-
-def _edge(layout: Layout, node: Place, towards: Place) -> Place:
-    """The point of a node's border on the way to another point."""
-    dx, dy = towards.x - node.x, towards.y - node.y
-    start = node == layout.places[START]
-    wide, high = (START_SIZE, START_SIZE) if start else (layout.half_width, layout.half_height)
-    scale = min(wide / abs(dx) if dx else math.inf, high / abs(dy) if dy else math.inf, 1.0)
-    return Place(node.x + dx * scale, node.y + dy * scale)
 
 
 def _head(tip: Place, came_from: Place) -> str:

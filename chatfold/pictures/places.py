@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from chatstate.diagram import START, Over
+from events.errors import InvalidValue
 
 
 class Place(NamedTuple):
@@ -20,13 +21,17 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A picture's size, the half size of its nodes, and their places."""
+    """A picture's size, the half size of its nodes, their places, and the lines of a label of the whole machine.
+
+    Of more triggers than an arrow has lines, the number is told; all are in its tooltip.
+    """
 
     width: float
     height: float
     half_width: float
     half_height: float
     places: Mapping[str, Place]
+    lines: int
 
 
 _STATUSES: Final = Layout(
@@ -45,26 +50,39 @@ _STATUSES: Final = Layout(
             "invalid": Place(890, 500),
         }
     ),
+    4,
 )
 
 _EXECUTION: Final = Layout(
-    1100,
-    820,
+    1500,
+    1030,
     42,
     22,
     MappingProxyType(
         {
             START: Place(60, 60),
-            "P0": Place(190, 170), "P1": Place(190, 330),
-            "R0": Place(480, 170), "R1": Place(480, 330),
-            "I0": Place(770, 170), "I1": Place(770, 330),
-            "A0": Place(620, 520), "A1": Place(620, 670),
-            "W": Place(190, 560), "E0": Place(960, 430), "E1": Place(960, 560),
-            "XW": Place(190, 740), "XE0": Place(800, 740), "XE1": Place(960, 740),
-            "Invalid": Place(1040, 60),
+            "P0": Place(300, 170), "P1": Place(300, 430),
+            "R0": Place(700, 130), "R1": Place(700, 470),
+            "I0": Place(1100, 170), "I1": Place(1100, 430),
+            "A0": Place(800, 740), "A1": Place(620, 900),
+            "W": Place(120, 700), "E0": Place(1380, 480), "E1": Place(1200, 740),
+            "XW": Place(120, 960), "XE0": Place(1400, 960), "XE1": Place(1200, 960),
+            "Invalid": Place(1400, 100),
         }
     ),
+    2,
 )  # fmt: skip
 
 LAYOUTS: Final[Mapping[Over, Layout]] = MappingProxyType({"status": _STATUSES, "execution": _EXECUTION})
 """The layout by what the nodes are."""
+
+
+def checked_over(over: object) -> None:
+    """Check what the nodes of a picture shall be.
+
+    Raises:
+        InvalidValue: There is no such picture.
+    """
+    if not isinstance(over, str) or over not in LAYOUTS:
+        said = repr(over) if isinstance(over, str) else type(over).__name__
+        raise InvalidValue("$.over", f"must be {' or '.join(LAYOUTS)}, not {said}")

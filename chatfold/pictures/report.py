@@ -18,6 +18,7 @@ from chatfold.pictures.styles import PAGE
 from chatfold.pictures.svg import clean, element
 from chatstate.classify import classify
 from events.envelope import Recorded
+from events.given import checked_kind, one_log
 from events.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ErrorInfo
 from events.reducer import fold
@@ -41,7 +42,11 @@ def report_html(log: Sequence[Recorded], *, altered: str | None = None) -> str:
 
     Raises:
         EventsError: The log cannot be folded.
+        InvalidValue: It is no log, or not one whole one.
     """
+    log = list(one_log(log))
+    if altered is not None:
+        checked_kind(altered, str, "$.altered", "a text or None")
     state = fold(log)
     lines, found = list(timeline(log)), list(spans(log))
     body = "".join(

@@ -21,7 +21,8 @@ from events.codec import decode_each
 from events.control import Control, encode_control
 from events.digest import verify_chain
 from events.envelope import StoredEvent
-from events.errors import DigestMismatch
+from events.errors import DigestMismatch, InvalidValue
+from events.given import checked_kind
 from events.records import Decision
 from events.replay import ReplayStep, replay
 from events.state import ChatState
@@ -92,7 +93,12 @@ def check_redacted(original: Stored, redacted: Stored, rules: RedactionRules) ->
 
     Raises:
         EventsError: An event of the original cannot be read.
+        InvalidValue: An argument is not what it has to be.
     """
+    for name, log in (("original", original), ("redacted", redacted)):
+        if not (hasattr(log, "events") and hasattr(log, "blobs")):
+            raise InvalidValue(f"$.{name}", f"must be a log with events and blobs, not {type(log).__name__}")
+    checked_kind(rules, RedactionRules, "$.rules", "what read_redaction_rules gives")
     return _Check(original, redacted, rules).run()
 
 

@@ -24,6 +24,7 @@ from events.codec import decode_each
 from events.contentlist import Item, encode_items, item_salt, moved, parse_items
 from events.digest import GENESIS, chain
 from events.envelope import Envelope, StoredEvent
+from events.given import checked_items, checked_kind, checked_mapping
 from events.ids import CommandId
 from events.records import Actor
 from events.upcasting import REGISTRY
@@ -64,7 +65,13 @@ def redact(
         KeyTooShort: The key is.
         RedactionError: An event was written under an older schema, or there are not enough texts of a size.
         EventsError: An event cannot be read.
+        InvalidValue: An argument is not what it has to be.
     """
+    checked_kind(chat, str, "$.chat", "a chat's id")
+    events = list(checked_items(events, StoredEvent, "$.events", "stored events, as load_log(path).events are"))
+    checked_mapping(blobs, "$.blobs", "contents by their digests")
+    checked_kind(rules, RedactionRules, "$.rules", "what read_redaction_rules gives")
+    checked_kind(key, bytes, "$.key", "bytes")
     work = _Redaction(events, blobs, rules, Streams(key))
     stored = tuple(work.event(each) for each in events)
     return Redacted(chat=work.names.of("chats", chat), events=stored, blobs=work.made, mark=mark_of(rules, key))

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from chatfold.redacting.errors import RedactionRulesError
 from chatfold.redacting.facts import OWN, Kind
+from events.given import checked_kind
 
 Fate: TypeAlias = Literal["keep", "map"]
 """Whether names of a kind stay as they are."""
@@ -57,7 +58,9 @@ def read_redaction_rules(text: str) -> RedactionRules:
     Raises:
         RedactionRulesError: It is no TOML, has a field or a kind that there is not, or gives two names the same
             new one.
+        InvalidValue: It is no text.
     """
+    checked_kind(text, str, "$.text", "the text of a rules file")
     try:
         rules = msgspec.convert(tomllib.loads(text), RedactionRules)
     except tomllib.TOMLDecodeError as error:

@@ -14,6 +14,7 @@ from chatstate.classify import classify
 from events.control import OpenCall
 from events.effects import Effects
 from events.envelope import Recorded
+from events.given import checked_items, checked_whole
 from events.ids import CallKey
 from events.indexes import find_call
 from events.parts import ToolCallPart
@@ -106,8 +107,11 @@ def align(one: Iterable[Moved], other: Iterable[Moved], *, context: int = 5) -> 
 
     Raises:
         EventsError: An event of either cannot be read or applied.
+        InvalidValue: They are no moves, or ``context`` is less than 1.
     """
-    left, right = iter(one), iter(other)
+    checked_whole(context, "$.context", least=1)
+    wanted = "the moves of a log, as moves(events) gives them"
+    left, right = checked_items(one, Moved, "$.one", wanted), checked_items(other, Moved, "$.other", wanted)
     same, last = 0, None
     while True:
         first, second = next(left, None), next(right, None)

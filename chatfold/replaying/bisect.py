@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from chatfold.replaying.condition_names import Moment
 from chatfold.replaying.conditions import Condition
 from events.envelope import Recorded
+from events.given import checked_kind
 from events.replay import ReplayStep, replay
 
 
@@ -23,5 +24,7 @@ def first_where(log: Iterable[Recorded], condition: Condition) -> ReplayStep | N
 
     Raises:
         EventsError: An event before that step cannot be read or applied.
+        InvalidValue: It is no log, or no condition.
     """
+    checked_kind(condition, Condition, "$.condition", "what parse_condition(text) gives")
     return next((step for step in replay(log) if condition(Moment(step.before, step.recorded, step.after))), None)

@@ -15,6 +15,7 @@ from chatfold.replaying.taken import recorded_decision
 from chatfold.replaying.words import Explanation, explain
 from events.effects import Effects, Interrupting
 from events.envelope import Recorded
+from events.given import one_log
 from events.ids import CallKey, call_key, message_id
 from events.parts import ToolCallPart
 from events.records import ErrorInfo, ReleaseReason
@@ -170,9 +171,13 @@ _WRITERS: Final = MappingProxyType(
 
 
 def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
-    """Yield where each event of a chat's log came from, given from its first event on; contents are not needed."""
+    """Yield where each event of a chat's log came from, given from its first event on; contents are not needed.
+
+    Raises:
+        InvalidValue: What is given are no events, or not those of one log.
+    """
     before = _Before(None, None, {})
-    for recorded in log:
+    for recorded in one_log(log):
         yield _cause(recorded, before)
         before.names.update(_calls(recorded.event, recorded.version))
         if isinstance(recorded.event, AttemptStarted):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIfFailed, needs_transcript
-from chatfold.replaying.logs import Log, LogSource, SourceNotFound
+from chatfold.replaying.logs import LOG, Log, LogSource, SourceNotFound
 from chatfold.replaying.whatif import WhatIfNames
 from chatstate.errors import Refusal
 from events.errors import EventsError
+from events.given import checked_kind
 from store.errors import StoreError
 
 _NOTHING = WhatIfNames()
@@ -49,8 +50,10 @@ def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool
 
     Raises:
         WhatIfProblem: What is named is not there, or is not what it has to be.
+        InvalidValue: It is no log.
     """
-    what_if = names.load()
+    checked_kind(log, Log, "$.log", LOG)
+    what_if = checked_kind(names, WhatIfNames, "$.names", "WhatIfNames").load()
     whole = needs_transcript(event.envelope.type for event in log.events) or names.decider is not None
     check = DecisionCheck(what_if, transcript=whole)
     # A decide function of somebody may read what was said; the rules read nothing of it.
@@ -80,7 +83,10 @@ def check_source(source: LogSource, names: WhatIfNames = _NOTHING, *, everything
 
     Raises:
         WhatIfProblem: What is named is not there, or is not what it has to be.
+        InvalidValue: What is given says not where a log is.
     """
+    checked_kind(source, LogSource, "$.source", "where a log is, as find_log(name) gives it")
+    checked_kind(names, WhatIfNames, "$.names", "WhatIfNames")
     try:
         log = source.read()
     except (SourceNotFound, EventsError, Refusal, StoreError, OSError) as error:

@@ -31,6 +31,7 @@ from chatfold.replaying.condition_names import (
     Value,
     text_of_event,
 )
+from events.given import checked_kind
 
 __all__ = ["Condition", "ConditionError", "Moment", "parse_condition", "text_of_event"]
 
@@ -88,7 +89,9 @@ def parse_condition(text: str) -> Condition:
 
     Raises:
         ConditionError: It cannot be read; says where, and what may have been meant.
+        InvalidValue: It is no text.
     """
+    checked_kind(text, str, "$.text", "a condition as text")
     parser = _Parser(text)
     return Condition(text, parser.whole(), needs_content=parser.needs_content)
 

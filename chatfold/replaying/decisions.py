@@ -17,6 +17,7 @@ from chatfold.replaying.taken import DECISIONS, Taken, new_decision, recorded_de
 from events.control import Control
 from events.diff import Change, changes
 from events.envelope import Recorded
+from events.given import checked_events, checked_kind
 from events.levels import FIRST, NEWEST, level_of, readable_at
 from events.records import Decision, Policy
 from events.reducer import evolve
@@ -148,6 +149,8 @@ class DecisionCheck:
 
     def __init__(self, what_if: WhatIf | None = None, *, transcript: bool = True) -> None:
         self.decisions = 0
+        if what_if is not None:
+            checked_kind(what_if, WhatIf, "$.what_if", "a WhatIf or None")
         self._what_if: Final = what_if
         self._state = initial_state() if transcript else ChatState(control=Control(), transcript=None)
         self._policies: Final[dict[str, Policy]] = {}
@@ -161,7 +164,9 @@ class DecisionCheck:
         Raises:
             WhatIfFailed: What was given to decide with raised, or gave what it must not.
             TranscriptMissing: The event cannot be folded without the transcript.
+            InvalidValue: It is no event.
         """
+        checked_kind(recorded, Recorded, "$.recorded", "an event, as decode_log gives them")
         event, kind, before = recorded.event, type(recorded.event), self._state
         if self._level < NEWEST:
             self._level = max(self._level, level_of(event))
@@ -264,10 +269,11 @@ def decision_drifts(log: Iterable[Recorded], what_if: WhatIf | None = None) -> I
     """Yield what drifted in a chat's log, given from its first event on.
 
     Raises:
+        InvalidValue: What is given are no events.
         WhatIfFailed: What was given to decide with raised, or gave what it must not.
     """
     check = DecisionCheck(what_if)
-    for recorded in log:
+    for recorded in checked_events(log):
         drift = check.take(recorded)
         if drift is not None:
             yield drift

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from events.control import OpenCall, refused_as_one
 from events.envelope import Recorded
+from events.given import checked_whole
 from events.ids import CallKey
 from events.indexes import find_call
 from events.parts import Runner, ToolCallPart, ToolResultPart
@@ -46,7 +47,9 @@ def effects_after(log: Iterable[Recorded], version: int) -> Iterator[ToolEffect]
 
     Raises:
         EventsError: An event cannot be read or applied.
+        InvalidValue: It is no log, or no version.
     """
+    checked_whole(version, "$.version")
     for step in replay(log):
         if step.recorded.version > version:
             yield from _effects(step)

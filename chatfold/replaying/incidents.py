@@ -64,6 +64,7 @@ def incidents(log: Iterable[Recorded]) -> list[Incident]:
 
     Raises:
         EventsError: An event cannot be read or applied.
+        InvalidValue: What is given are no events, or not those of one log.
     """
     return [found for ago, turn in enumerate(reversed(list(turns(log)))) for found in _of(turn, ago)]
 

@@ -19,11 +19,15 @@ from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
 from events.errors import DigestMismatch
+from events.given import checked_items, checked_kind
 from events.logfile import LogFile, read_log
 
 STDIN: Final = "-"
 SUFFIX: Final = ".jsonl"
 """How the files are named that are looked for in a folder."""
+
+LOG: Final = "a log, as find_log(name).read() gives it"
+"""What is asked for where something else than a log is given."""
 
 Place: TypeAlias = Literal["file", "stdin", "chat"]
 
@@ -148,7 +152,11 @@ def find_log(argument: str, store: Callable[[], str | None] = _no_store) -> LogS
     Args:
         argument: A file, ``-`` for stdin, or a chat's id.
         store: Gives the URL of the store; asked only where a chat is named.
+
+    Raises:
+        InvalidValue: It is no text.
     """
+    checked_kind(argument, str, "$.argument", "a text: a file, - or a chat's id")
     if argument == STDIN:
         return LogSource("stdin", argument)
     return LogSource("file", argument) if is_file(argument) else LogSource("chat", argument, store())
@@ -164,8 +172,9 @@ def find_logs(arguments: Iterable[str], store: Callable[[], str | None] = _no_st
 
     Raises:
         SourceNotFound: A folder or a pattern has no log file, or stdin is named beside others: it can be read once.
+        InvalidValue: They are not several texts.
     """
-    given = list(arguments)
+    given = list(checked_items(arguments, str, "$.arguments", "a list of texts: files, folders, patterns, chats' ids"))
     if STDIN in given and len(given) > 1:
         raise SourceNotFound(STDIN, "- (stdin) is one log; it cannot be named beside others")
     known: list[str | None] = []

@@ -10,6 +10,8 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from chatfold.processes import cores, processes
+from events.errors import InvalidValue
+from events.given import checked_sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,7 +61,11 @@ def each(
 
     Raises:
         WorkFailed: The work raised an error; when the result of that item, or of one handed over with it, is asked for.
+        InvalidValue: ``items`` is no sequence, or ``work`` no function.
     """
+    if not callable(work):
+        raise InvalidValue("$.work", f"must be a function, not {type(work).__name__}")
+    checked_sequence(items, "$.items", "several items in a sequence")
     wanted = min(cores() if jobs is None else max(jobs, 1), len(items))
     with closing(_here(work, items) if wanted <= 1 else _beside(work, items, wanted)) as results:
         for result in results:

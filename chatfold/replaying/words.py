@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from events.diff import shown
+from events.given import checked_kind
 from events.records import Decision, Fact
 from generation.decide import RULES, Rule
 from generation.rule_words import NOT_RECORDED
@@ -61,7 +62,12 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def explain(decision: Decision) -> Explanation:
-    """Return a recorded decision in words."""
+    """Return a recorded decision in words.
+
+    Raises:
+        InvalidValue: It is no decision.
+    """
+    checked_kind(decision, Decision, "$.decision", "a recorded decision, as events of decisions have it")
     rule, evidence = _RULES.get(decision.rule), decision.evidence
     return Explanation(
         rule=decision.rule,

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
-from chatfold.replaying.logs import Log
+from chatfold.replaying.logs import LOG, Log
 from chatfold.rerunning.comparison import Difference, Parted
 from chatfold.rerunning.director import Director
 from chatfold.rerunning.filling import lacking
@@ -20,6 +20,7 @@ from chatfold.rerunning.sections import SectionChange, Sections
 from chatfold.virtual.loop import SimulatedLoop
 from chatfold.virtual.running import alone, drive, end, is_in_a_loop
 from events.envelope import Recorded
+from events.given import checked_items, checked_kind, one_log
 from generation.agents import Agent
 
 _T = TypeVar("_T")
@@ -72,8 +73,11 @@ def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
 
     Raises:
         EventsError: An event cannot be read.
+        InvalidValue: It is no log, or not one whole one; or the agents are none.
     """
-    return rerun_events(log.name, log.recorded(), agents, redacted=log.redacted)
+    recorded = list(one_log(checked_kind(log, Log, "$.log", LOG).recorded(), path="$.log.events"))
+    agents = list(checked_items(agents, Agent, "$.agents", "agents in a list"))
+    return rerun_events(log.name, recorded, agents, redacted=log.redacted)
 
 
 def rerun_events(

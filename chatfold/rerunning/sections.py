@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from events.diff import Change, changes
 from events.envelope import Recorded
+from events.given import checked_kind
 from events.records import Policy, RequestDigests
 from events.vocabulary import PolicyRecorded
 from generation.digest import digest_of
@@ -100,7 +101,9 @@ def read_sections(path: Path) -> Sections:
     Raises:
         SectionsFileError: It is none.
         OSError: It cannot be read.
+        InvalidValue: It is no path.
     """
+    checked_kind(path, Path, "$.path", "a Path")
     try:
         read = msgspec.json.decode(path.read_bytes(), type=Sections)
     except msgspec.MsgspecError as error:
@@ -111,7 +114,14 @@ def read_sections(path: Path) -> Sections:
 
 
 def write_sections(path: Path, sections: Sections) -> None:
-    """Write a file of sections, the same bytes for the same sections."""
+    """Write a file of sections, the same bytes for the same sections.
+
+    Raises:
+        InvalidValue: It is no path, or these are no sections.
+        OSError: It cannot be written.
+    """
+    checked_kind(path, Path, "$.path", "a Path")
+    checked_kind(sections, Sections, "$.sections", "sections, as a report of a rerun has them")
     path.write_text(json.dumps(msgspec.to_builtins(sections), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 

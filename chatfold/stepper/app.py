@@ -6,6 +6,7 @@ when it is there.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,10 +23,11 @@ from textual.worker import get_current_worker
 from chatfold.replaying.conditions import Condition, ConditionError
 from chatfold.stepper import views
 from chatfold.stepper.as_test import as_test
-from chatfold.stepper.following import EVERY_SECONDS, Following
+from chatfold.stepper.following import EVERY_SECONDS, StoredChat
 from chatfold.stepper.jumps import JUMPS, Direction, find, to_text, to_trigger
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.panes import Timeline
+from chatstate.errors import Refusal
 from events.errors import EventsError
 from store.errors import StoreError
 
@@ -39,9 +41,14 @@ _CSS: Final = """
 .-short #machine { border-bottom: none; }
 TabPane { padding: 0 1; }
 VerticalScroll { scrollbar-size: 0 1; }
-#ask { display: none; height: 1; border: none; }
-#ask.-open { display: block; }
-#status { height: 1; }
+#asking { display: none; height: 1; }
+#asking.-open { display: block; }
+#question { width: auto; padding: 0 0 0 1; color: $accent; }
+#ask { width: 1fr; height: 1; border: none; }
+#status { height: auto; max-height: 3; }
+#keys { display: none; layer: above; dock: top; height: 1fr; padding: 1 2; background: $surface; }
+#keys.-open { display: block; }
+Screen { layers: below above; }
 """
 
 
@@ -66,12 +73,20 @@ _PANES: Final[Mapping[str, _Pane]] = MappingProxyType(
     }
 )
 
-_ASKS: Final[Mapping[str, str]] = MappingProxyType(
+
+class _Ask(NamedTuple):
+    """A question: what stands before the answer, and in its place while there is none."""
+
+    question: str
+    hint: str
+
+
+_ASKS: Final[Mapping[str, _Ask]] = MappingProxyType(
     {
-        "version": "go to version",
-        "text": "find text",
-        "transition": "next transition, such as send or finish_turn",
-        "breakpoint": "break where, such as: status == error and tokens > 1000 (empty: nowhere)",
+        "version": _Ask("go to version", "a number"),
+        "text": _Ask("find text", "in texts, arguments and results"),
+        "transition": _Ask("next transition", "such as send or finish_turn"),
+        "breakpoint": _Ask("break where", "such as: status == error and tokens > 1000"),
     }
 )
 
@@ -82,7 +97,8 @@ class StepApp(App[None]):
     Args:
         stepper: The walk to show.
         source: The file that a copied test reads.
-        live: The chat that is followed, if it is.
+        chat: The chat of a store that is read meanwhile; None for a file.
+        follow: Whether what the chat does from now on is shown too.
     """
 
     CSS = _CSS
@@ -97,26 +113,28 @@ class StepApp(App[None]):
         Binding("D", "jump('decision', -1)", "decision before", show=False),
         Binding("E", "jump('error', -1)", "error before", show=False),
         Binding("O", "jump('tool', -1)", "tool before", show=False),
-        Binding("t", "ask('transition')", "trigger"),
+        Binding("t", "ask('transition')", "transition", show=False),
         Binding("slash", "ask('text')", "find", key_display="/"),
         Binding("n", "again(1)", "again", show=False),
         Binding("N", "again(-1)", "again, back", show=False),
-        Binding("g", "ask('version')", "go to"),
+        Binding("g", "ask('version')", "go to", show=False),
         Binding("b", "ask('breakpoint')", "break"),
-        Binding("c", "go_on(1)", "go on"),
-        Binding("C", "go_on(-1)", "go back on", show=False),
+        Binding("c", "go_on(1)", "run"),
+        Binding("C", "go_on(-1)", "run back", show=False),
         Binding("m", "mark", "mark"),
-        Binding("y", "copy_test", "test"),
+        Binding("y", "copy_test", "as test"),
         Binding("escape", "leave", "leave", show=False),
+        Binding("question_mark", "keys", "keys", key_display="?"),
         Binding("q", "quit", "quit"),
         *(Binding(pane.key, f"pane('{name}')", pane.title, show=False) for name, pane in _PANES.items()),
     ]
 
-    def __init__(self, stepper: Stepper, source: str, live: Following | None = None) -> None:
+    def __init__(self, stepper: Stepper, source: str, chat: StoredChat | None = None, *, follow: bool = False) -> None:
         super().__init__()
         self.stepper: Final = stepper
         self._source: Final = source
-        self._live: Final = live
+        self._chat: Final = chat
+        self._follow: Final = follow and chat is not None
         self._asked = "version"
         self._sought: Condition | None = None
         self._fault: str | None = None
@@ -133,16 +151,23 @@ class StepApp(App[None]):
                     for name, pane in _PANES.items():
                         with TabPane(f"{pane.key} {pane.title}", id=name), VerticalScroll():
                             yield Static(id=f"{name}-text")
-        yield Input(id="ask")
+        with Horizontal(id="asking"):
+            yield Static(id="question")
+            yield Input(id="ask")
         yield Static(id="status")
         yield Footer(compact=True)
+        with VerticalScroll(id="keys"):
+            yield Static(views.keys())
 
     def on_mount(self) -> None:
         """Show the first screen, and begin what takes long."""
         self.query_one(Timeline).focus()
         self.show()
-        self.run_worker(self._fold, thread=True, group="fold")
-        if self._live is not None:
+        if self._chat is None:
+            self.run_worker(self._fold, thread=True, group="fold")
+        else:
+            self.run_worker(self._read(self._chat), group="read")
+        if self._follow:
             self.set_interval(EVERY_SECONDS, self.action_follow)
 
     def show(self) -> None:
@@ -152,7 +177,7 @@ class StepApp(App[None]):
             self._show_state()
         except (EventsError, ValueError) as error:
             self.stepper.said = str(error)
-        line = views.status_line(self.stepper, self._fault, following=self._live is not None)
+        line = views.status_line(self.stepper, self._fault, following=self._follow)
         self.query_one("#status", Static).update(line)
 
     def _show_state(self) -> None:
@@ -160,7 +185,9 @@ class StepApp(App[None]):
         pane = self.query_one(TabbedContent).active or "changed"
         text = self.query_one(f"#{pane}-text", Static)
         if not stepper.ready:
-            text.update(Text(f"reading: {stepper.points.caught_up} of {stepper.last} events", "dim"))
+            text.update(
+                Text(f"reading: {min(stepper.points.caught_up, stepper.log.read_to)} of {stepper.last} events", "dim")
+            )
             return
         self.query_one("#machine", Static).update(views.machine(stepper.state.control, stepper.event))
         text.update(_PANES[pane].show(stepper))
@@ -233,15 +260,23 @@ class StepApp(App[None]):
         """Ask for a version, a text, a transition or a breakpoint."""
         self._asked = what
         ask = self.query_one("#ask", Input)
-        ask.placeholder, ask.value = _ASKS[what], ""
+        ask.placeholder, ask.value = _ASKS[what].hint, ""
+        self.query_one("#question", Static).update(_ASKS[what].question)
         if what == "breakpoint" and self.stepper.breakpoint is not None:
             ask.value = self.stepper.breakpoint.text
-        ask.add_class("-open")
+        self.query_one("#asking").add_class("-open")
         ask.focus()
 
+    def action_keys(self) -> None:
+        """Show what each key does; the same key, or escape, leads back."""
+        keys = self.query_one("#keys")
+        keys.toggle_class("-open")
+        (keys if keys.has_class("-open") else self.query_one(Timeline)).focus()
+
     def action_leave(self) -> None:
-        """Leave the question, back to the timeline."""
-        self.query_one("#ask", Input).remove_class("-open")
+        """Leave the question, or the keys, back to the timeline."""
+        for each in ("#asking", "#keys"):
+            self.query_one(each).remove_class("-open")
         self.query_one(Timeline).focus()
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
@@ -301,7 +336,25 @@ class StepApp(App[None]):
             except (EventsError, ValueError) as error:
                 text = Text(str(error), "red")
         if not worker.is_cancelled:
-            self.call_from_thread(self.query_one("#prompt-text", Static).update, text)
+            self.call_from_thread(self._built, text)
+
+    def _built(self, text: Text) -> None:
+        said = self.query_one("#prompt-text", Static)
+        said.update(text)
+        # What the model answers to stands at the end.
+        self.query_one("#prompt VerticalScroll", VerticalScroll).scroll_end(animate=False)
+
+    async def _read(self, chat: StoredChat) -> None:
+        """Read the rest of a chat in a store, and fold what is there; then it is as any log."""
+        points = self.stepper.points
+        try:
+            async for read_to in chat.rest():
+                await asyncio.to_thread(points.catch_up, max(0, read_to - points.caught_up))
+                self.show()
+        except (EventsError, Refusal, StoreError, ValueError) as error:
+            self._checked(str(error))
+        else:
+            self.run_worker(self._fold, thread=True, group="fold")
 
     def _fold(self) -> None:
         """Fold the log, and then look whether it is as it was written."""
@@ -321,11 +374,11 @@ class StepApp(App[None]):
 
     async def action_follow(self) -> None:
         """Read what the chat did since; who stood at its end stays there."""
-        if self._live is None:
+        if self._chat is None:
             return
         at_end = self.stepper.version == self.stepper.last
         try:
-            if not await self._live.more():
+            if not await self._chat.more():
                 return
         except StoreError as error:
             self.stepper.said = str(error)

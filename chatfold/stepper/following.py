@@ -1,38 +1,73 @@
-"""Following a live chat: what its log got since, read from the store and put behind what is known. Never writes."""
+"""A chat of a store as the debugger reads it: what is on the screen first, the rest meanwhile, and what came since.
+
+Never writes. Events that are not read yet are places in the log that say so when they are looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
-from chatfold.stepper.longlog import LongLog
+from chatfold.stepper.longlog import LongLog, StoredEvents
 from chatfold.transfer import referred_blobs
-from events.envelope import StoredEvent
 from events.ids import ChatId
-from store import open_store
 from store.contract import Store
-from store.loading import PAGE
+from store.loading import PAGE, must_be_there
 
 EVERY_SECONDS: Final = 0.25
 """Seconds between two looks at the store."""
 
 
-class Following:
-    """A chat whose log is read on.
+class StoredChat:
+    """A chat whose log is read bit by bit.
 
     Args:
         store: Where the chat is.
+        chat: Its id.
+        count: How many events it has.
+
+    Attributes:
+        chat: Its id.
         log: What is known of its log; it grows in place.
     """
 
-    def __init__(self, store: Store, log: LongLog) -> None:
-        if not isinstance(log.events, list) or not isinstance(log.blobs, dict):
-            raise TypeError("only a chat in a store can be followed: a file does not grow")
+    def __init__(self, store: Store, chat: ChatId, count: int) -> None:
         self._store: Final = store
-        self._chat: Final = ChatId(log.chat)
-        self._events: Final[list[StoredEvent]] = log.events
-        self._blobs: Final[dict[str, bytes]] = log.blobs
+        self.chat: Final = chat
+        self._events: Final = StoredEvents(count)
+        self._blobs: Final[dict[str, bytes]] = {}
+        self.log: Final = LongLog(name=chat, chat=chat, events=self._events, blobs=self._blobs)
+
+    @classmethod
+    async def opened(cls, store: Store, chat: str, *, near: int | None = None) -> StoredChat:
+        """Look a chat up, and read the events around a version: enough for a first screen.
+
+        Args:
+            store: Where the chat is.
+            chat: Its id.
+            near: The version; None for the end.
+
+        Raises:
+            ChatNotFound: There is no such chat.
+            StoreError: The store cannot be read.
+        """
+        header = must_be_there(await store.load_header(ChatId(chat)), "step", chat).header
+        stored = cls(store, header.chat, header.version)
+        middle = header.version if near is None else near
+        await stored._read(max(0, min(middle, header.version) - PAGE // 2))
+        return stored
+
+    async def rest(self) -> AsyncIterator[int]:
+        """Read what is not read yet, from the start on; yield the version up to which all is, page by page.
+
+        Raises:
+            ChatNotFound: The chat was deleted meanwhile.
+            StoreError: The store cannot be read.
+        """
+        while (after := self._events.read_to) < len(self._events):
+            if not await self._read(after):
+                must_be_there(None, "step", self.chat)
+            yield self._events.read_to
 
     async def more(self) -> int:
         """Read what came since, and return how many events.
@@ -41,20 +76,13 @@ class Following:
             StoreError: The store cannot be read.
         """
         count = 0
-        while page := await self._store.read_events(self._chat, after=len(self._events), limit=PAGE):
-            # Blobs first: whoever looks at an event finds its content.
-            self._blobs.update(await self._store.get_blobs(referred_blobs(page)))
-            self._events.extend(page)
-            count += len(page)
+        while found := await self._read(len(self._events)):
+            count += found
         return count
 
-
-@asynccontextmanager
-async def following(url: str, log: LongLog) -> AsyncIterator[Following]:
-    """Open the store of a chat, to follow it.
-
-    Raises:
-        StoreError: The store cannot be opened.
-    """
-    async with open_store(url) as store:
-        yield Following(store, log)
+    async def _read(self, after: int) -> int:
+        page = await self._store.read_events(self.chat, after=after, limit=PAGE)
+        # Blobs first: whoever looks at an event finds its content.
+        self._blobs.update(await self._store.get_blobs(referred_blobs(page)))
+        self._events.put(after, page)
+        return len(page)

@@ -24,6 +24,18 @@ from events.logfile import check_keys, parse_event_line, read_header, read_log
 _BLOB: Final = b'{"blob":'
 
 
+class NotReadYet(EventsError):
+    """An event of a chat in a store was looked at before it was read.
+
+    Attributes:
+        version: Its version.
+    """
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"version {version} is not read yet; wait a moment")
+        self.version = version
+
+
 class EventLines(Sequence[StoredEvent]):
     """The events of a log file, each parsed when it is asked for.
 
@@ -50,6 +62,8 @@ class EventLines(Sequence[StoredEvent]):
         self.header: Final = header
         self.blob_lines: Final = lines - 1 - events
         self._places: Final = places
+        if events:
+            self[-1]  # the line that a writer who died has cut off is not found out later
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -106,13 +120,57 @@ def _line_starts(data: bytes) -> array[int]:
     return places
 
 
+class StoredEvents(Sequence[StoredEvent]):
+    """The events of a chat, with places for those that are not read yet; it grows at its end.
+
+    Args:
+        count: How many events the chat has.
+
+    Attributes:
+        read_to: The last version up to which all are read.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._events: Final[list[StoredEvent | None]] = [None] * count
+        self.read_to = 0
+
+    def __len__(self) -> int:
+        """Return the number of events, read or not."""
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, at: int) -> StoredEvent: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[StoredEvent]: ...
+
+    def __getitem__(self, at: int | slice) -> StoredEvent | Sequence[StoredEvent]:
+        """Return an event, or several.
+
+        Raises:
+            NotReadYet: One of them is not read yet.
+        """
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        found = self._events[at]
+        if found is None:
+            raise NotReadYet(at + 1 if at >= 0 else len(self) + at + 1)
+        return found
+
+    def put(self, after: int, page: Sequence[StoredEvent]) -> None:
+        """Put events that were read into their places, behind version ``after``; those there are the same."""
+        self._events[after : after + len(page)] = page
+        while self.read_to < len(self._events) and self._events[self.read_to] is not None:
+            self.read_to += 1
+
+
 class LongLog(Struct, frozen=True, kw_only=True):
     """A log to step through.
 
     Attributes:
         name: What to call it.
         chat: The chat's id.
-        events: Its events from version 1 on; of a chat that is followed, a list that grows.
+        events: Its events from version 1 on; of a chat in a store they are read meanwhile, and may become more.
         blobs: Large contents by digest (hex).
     """
 
@@ -120,6 +178,11 @@ class LongLog(Struct, frozen=True, kw_only=True):
     chat: str
     events: Sequence[StoredEvent]
     blobs: Mapping[str, bytes]
+
+    @property
+    def read_to(self) -> int:
+        """The last version up to which it is read."""
+        return self.events.read_to if isinstance(self.events, StoredEvents) else len(self.events)
 
     def fault(self) -> str | None:
         """Return what is wrong with it as a whole: not as it was written, or not readable; None where it is sound."""
@@ -133,18 +196,13 @@ class LongLog(Struct, frozen=True, kw_only=True):
 
 
 def open_long(source: LogSource) -> LongLog:
-    """Open a log. Of a file only the header and the places of the lines are read.
+    """Open a log file: only the header and the places of the lines are read. For a chat, see ``StoredChat``.
 
     Raises:
         SourceNotFound: There is no such file.
         OSError: It cannot be read.
         LogFileError: It is no log.
-        ChatNotFound: There is no such chat.
-        StoreError: The store cannot be opened.
     """
-    if source.place == "chat":
-        log = source.read()
-        return LongLog(name=log.name, chat=log.chat, events=list(log.events), blobs=log.blobs)
     data = _bytes_of(source)
     lines = EventLines(data, source.name)
     blobs: Mapping[str, bytes] = {}

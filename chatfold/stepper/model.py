@@ -56,7 +56,7 @@ class Stepper:
     @property
     def ready(self) -> bool:
         """Whether the state at the version is known, or near one that is: until then it takes its time."""
-        return self.version <= self.points.caught_up + EVERY
+        return self.version <= min(self.points.caught_up + EVERY, self.log.read_to)
 
     @property
     def state(self) -> ChatState:
@@ -132,5 +132,5 @@ class Stepper:
         """
         if self._whole is None:
             self._whole = Checkpoints(self.log.events, self.log.blobs, content=True)
-            self._whole.catch_up()
+        self._whole.catch_up(max(0, self.log.read_to - self._whole.caught_up))
         return Prompt().build(self._whole.state(version).messages)

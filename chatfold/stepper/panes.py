@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from chatfold.stepper.longlog import NotReadYet
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.views import row
 from events.errors import EventsError
@@ -80,6 +81,8 @@ class Timeline(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         text = self._line(version, width)
         text.end = ""
+        if version == self._stepper.version:
+            text = Text(text.plain, end="")  # colours of the parts cannot be read on the lit line
         strip = Strip(list(text.render(self.app.console))).adjust_cell_length(width)
         if version == self._stepper.mark:
             strip = strip.apply_style(_MARKED)
@@ -90,5 +93,7 @@ class Timeline(ScrollView, can_focus=True):
             return Text(_NOWHERE, "dim")
         try:
             return row(self._stepper.points.recorded(version, content=False), width)
+        except NotReadYet:
+            return Text(f"{version:>6} ...", "dim")
         except EventsError as error:
             return Text(f"{version:>6} {error}", "red")

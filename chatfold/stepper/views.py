@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -37,6 +39,37 @@ _MACHINE: Final = (
     "    \\---- requires_action",
 )
 """The five statuses and the ways between them that a turn takes; users lead back to pending from waiting and error."""
+
+_KEYS: Final = MappingProxyType(
+    {
+        "move": (
+            ("down right j", "forward"),
+            ("up left k", "back"),
+            ("Page up, Page down", "a page"),
+            ("Home, End", "before the first event; the end"),
+            ("g", "go to a version"),
+            ("click", "go to the line"),
+        ),
+        "jump": (
+            ("d e o", "to the next decision, error, tool"),
+            ("D E O", "to the one before"),
+            ("t", "to the next event of a transition, by its name"),
+            ("/", "to the next event that holds a text"),
+            ("n N", "the same search again: forward, back"),
+            ("b", "set a breakpoint: a condition; nothing lifts it"),
+            ("c C", "run to the breakpoint: forward, back"),
+        ),
+        "look": (
+            ("1 2 3 4", "what changed and why; state; event; prompt"),
+            ("m", "mark: compare with this version; once more lifts it"),
+            ("Tab, then arrows", "scroll the pane; Escape leads back"),
+            ("y", "copy this moment as a test"),
+            ("?", "these keys"),
+            ("q", "end"),
+        ),
+    }
+)
+"""What each key does, by what it is for."""
 
 _NOT_TOLD: Final = ("$.version", "$.recorded_at", "$.updated_at")
 """What changes with every event."""
@@ -215,14 +248,28 @@ def _listed(text: Text, lines: Iterator[str], *, none: str) -> None:
 
 def status_line(stepper: Stepper, fault: str | None, *, following: bool) -> Text:
     """Return the line at the bottom: where it stands, what was said, and what is wrong with the log."""
-    text = Text(f" {printable(stepper.log.name)} {stepper.version}/{stepper.last} ", "reverse")
+    text = Text()
+    # The folder would take the place of what there is to say.
+    name = re.split(r"[/\\]", stepper.log.name)[-1]
+    text.append(f" {printable(name)} {stepper.version}/{stepper.last} ", "reverse")
     if following:
-        text.append(" live ", "bold green")
+        text.append(" live", "bold green")
     if stepper.mark is not None:
-        text.append(f" mark {stepper.mark} ", "magenta")
+        text.append(f" mark {stepper.mark}", "magenta")
     if stepper.breakpoint is not None:
-        text.append(f" break {printable(stepper.breakpoint.text)} ", "yellow")
+        text.append(f" break {printable(stepper.breakpoint.text)}", "yellow")
     if fault is not None:
-        text.append(f" {printable(fault)} ", "bold red")
+        text.append(f" {printable(fault)}", "bold red")
     text.append(f" {printable(stepper.said)}")
+    return text
+
+
+def keys() -> Text:
+    """Return what each key does."""
+    text = Text()
+    for head, lines in _KEYS.items():
+        _head(text, head)
+        for key, does in lines:
+            text.append(f"{key:<22}", "bold")
+            text.append(f"{does}\n")
     return text

@@ -174,7 +174,7 @@ def test_what_is_not_there_is_exit_code_2(chats: Cli, arguments: list[str], sent
 @pytest.mark.parametrize("text", ["", "no log\n", '{"chatfold_log": 99}\n', "\xff"])
 def test_what_is_no_log_is_said_with_its_line(cli: Cli, text: str) -> None:
     done = cli.run("replay", "-", stdin=text.encode("latin-1"))
-    assert done.code == 1
+    assert done.code == 2
     assert done.err.startswith("chatfold: <stdin>, line 1: ")
 
 

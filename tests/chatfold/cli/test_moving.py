@@ -64,7 +64,7 @@ def test_an_altered_log_is_not_imported(chats: Cli) -> None:
 def test_an_empty_log_is_not_imported(cli: Cli) -> None:
     header = {"chatfold_log": 1, "chat": "c", "release": "0", "events": 0, "head": "00" * 32}
     done = cli.run("import", "-", stdin=json.dumps(header))
-    assert done.code == 1
+    assert done.code == 2
     assert "no event" in done.err
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
+from textual.geometry import Region
 from textual.pilot import Pilot
-from textual.widgets import Input, Static, TabbedContent
+from textual.widgets import Static, TabbedContent
 
 from chatfold.engine import Engine
+from chatfold.stepper import following, views
 from chatfold.stepper.app import StepApp
-from chatfold.stepper.following import Following
-from chatfold.stepper.longlog import EventLines, LongLog
+from chatfold.stepper.following import StoredChat
+from chatfold.stepper.longlog import EventLines, LongLog, NotReadYet
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.panes import Timeline
-from chatfold.transfer import stored_log
+from chatstate.errors import ChatNotFound
 from generation.agents import Agent
 from generation.providers.scripted import ScriptedProvider
 from store import open_store
@@ -72,7 +76,7 @@ async def test_questions(file: Path) -> None:
         assert "nothing after version 21 where rule==D6" in said(app, "status")
         assert await pressed(pilot, app, ["t", *"sned", "enter"]) == 21
         assert "did you mean send?" in said(app, "status")
-        assert app.query_one("#ask", Input).has_class("-open")
+        assert app.query_one("#asking").has_class("-open")
         assert await pressed(pilot, app, ["escape", "up"]) == 20
 
 
@@ -109,15 +113,23 @@ async def test_an_altered_log_is_shown_and_said_to_be() -> None:
         assert "version 20" in said(app, "status")
 
 
-async def test_a_live_chat_is_followed(sqlite_url: str) -> None:
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
+    """A database of each kind."""
+    if request.param == "sqlite":
+        return sqlite_url
+    made: Callable[[], str] = request.getfixturevalue("postgres_database")
+    return made()
+
+
+async def test_a_live_chat_is_followed(url: str) -> None:
     agent = Agent(name="support", model="scripted")
-    async with Engine(sqlite_url, [agent], providers={"scripted": ScriptedProvider(["One.", "Two."])}) as engine:
+    async with Engine(url, [agent], providers={"scripted": ScriptedProvider(["One.", "Two."])}) as engine:
         chat = (await engine.create_chat("support", "Hello")).chat
         await engine.settled(chat)
-        async with open_store(sqlite_url) as store:
-            loaded = await stored_log(store, chat)
-            log = LongLog(name=chat, chat=chat, events=list(loaded.events), blobs={})
-            app = StepApp(Stepper(log), f"{chat}.jsonl", Following(store, log))
+        async with open_store(url) as store:
+            stored = await StoredChat.opened(store, chat)
+            app = StepApp(Stepper(stored.log), f"{chat}.jsonl", stored, follow=True)
             async with app.run_test(size=(80, 24)) as pilot:
                 await pressed(pilot, app, [])
                 known = app.stepper.last
@@ -128,9 +140,86 @@ async def test_a_live_chat_is_followed(sqlite_url: str) -> None:
                 assert app.stepper.version == app.stepper.last > known
                 assert "turn_finished" in said(app, "changed-text")
                 assert "live" in said(app, "status")
+                await pressed(pilot, app, ["4"])
+                assert "Two." in said(app, "prompt-text")
 
 
-def test_only_what_grows_can_be_followed() -> None:
-    log = LongLog(name="x", chat="x", events=(), blobs={})
-    with pytest.raises(TypeError, match="does not grow"):
-        Following(None, log)  # type: ignore[arg-type]
+async def imported(url: str) -> str:
+    async with Engine(url, []) as engine:
+        return (await engine.import_log(await talk(2))).chat
+
+
+async def test_the_first_screen_of_a_stored_chat_does_not_wait_for_all_of_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "PAGE", 8)
+    gate, rest = asyncio.Event(), StoredChat.rest
+
+    async def gated(self: StoredChat) -> AsyncIterator[int]:
+        await gate.wait()
+        async for read_to in rest(self):
+            yield read_to
+
+    monkeypatch.setattr(StoredChat, "rest", gated)
+    chat = await imported(url)
+    async with open_store(url) as store:
+        stored = await StoredChat.opened(store, chat)
+        app = StepApp(Stepper(stored.log), f"{chat}.jsonl", stored)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.pause()
+            shown = [strip.text for strip in app.query_one(Timeline).render_lines(Region(0, 0, 40, 22))]
+            assert any("turn_failed" in line for line in shown)
+            assert any(" ... " in line for line in shown)
+            assert "reading: 0 of 25 events" in said(app, "changed-text")
+            await pilot.press("e")
+            await pilot.pause()
+            gate.set()
+            await pressed(pilot, app, [])
+            assert "turn_failed" in said(app, "changed-text")
+            assert stored.log.fault() is None
+
+
+async def test_a_stored_chat_is_read_around_a_version_and_then_from_its_start(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "PAGE", 8)
+    chat = await imported(sqlite_url)
+    async with open_store(sqlite_url) as store:
+        stored = await StoredChat.opened(store, chat, near=12)
+        events = stored.log.events
+        assert (len(events), stored.log.read_to, events[11].envelope.version) == (25, 0, 12)
+        with pytest.raises(NotReadYet, match="version 3 is not read yet"):
+            events[2]
+        assert [read async for read in stored.rest()] == [16, 24, 25]
+        assert [each.envelope.version for each in events[:]] == list(range(1, 26))
+        with pytest.raises(ChatNotFound, match="there is no chat nobody"):
+            await StoredChat.opened(store, "nobody")
+
+
+async def test_a_chat_that_is_deleted_meanwhile_is_said_to_be(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "PAGE", 8)
+    chat = await imported(sqlite_url)
+    async with open_store(sqlite_url) as store:
+        stored = await StoredChat.opened(store, chat)
+        assert await store.delete(stored.chat, 25)
+        app = StepApp(Stepper(stored.log), f"{chat}.jsonl", stored)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pressed(pilot, app, [])
+            assert f"there is no chat {chat}" in said(app, "status")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+async def test_each_key_of_the_last_line_is_in_view_and_all_are_told(file: Path, width: int) -> None:
+    app = StepApp(Stepper(opened(file)), str(file))
+    async with app.run_test(size=(width, 24)) as pilot:
+        await pressed(pilot, app, [])
+        keys = list(app.query("FooterKey").results())
+        assert len(keys) == 10
+        assert all(key.region.right <= width for key in keys), [key.region for key in keys]
+        told = str(views.keys())
+        bound = [binding.key_display or binding.key for binding in StepApp.BINDINGS if isinstance(binding, Binding)]
+        assert [key for key in bound if key not in told.lower() and key not in told] == []
+        await pressed(pilot, app, ["question_mark"])
+        assert app.query_one("#keys").has_class("-open")
+        await pressed(pilot, app, ["escape"])
+        assert not app.query_one("#keys").has_class("-open")

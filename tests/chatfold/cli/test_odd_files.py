@@ -1,0 +1,85 @@
+"""What is no log, and versions that no log has, end each command that looks at logs with a sentence and code 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.chatfold.cli.kit import Cli
+from tests.chatfold.stepper.kit import written
+
+COMMANDS: Final = [
+    ("replay", "{}"), ("why", "{}"), ("bisect", "{}", "--when", "status == error"), ("diff", "{}", "good.jsonl"),
+    ("diff", "good.jsonl", "{}"), ("graph", "{}", "--svg"), ("graph", "{}", "--timeline"), ("report", "{}", "-o", "r"),
+    ("step", "{}"),
+]  # fmt: skip
+
+ODD: Final = {
+    "empty": "line 1: the file is empty",
+    "binary": "line 1: no",
+    "text": "line 1: no header: the first line of a log is",
+    "cut": "line 26",
+    "two": "line",
+    "gap": "line 24: 23 events, the header says 25: lines are missing or added",
+    "folder": "folder",
+}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("odd")
+    whole = written(folder).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    contents = {
+        "good": whole,
+        "empty": b"",
+        "binary": bytes(range(256)) * 8,
+        "text": b"hello\n",
+        "cut": whole[:-40],
+        "two": whole * 2,
+        "gap": b"".join([*lines[:6], *lines[8:]]),
+    }
+    for name, content in contents.items():
+        (folder / f"{name}.jsonl").write_bytes(content)
+    (folder / "folder.jsonl").mkdir()
+    return folder
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path / "chats.db")
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_what_is_no_log_is_refused_by_name(
+    cli: Cli, odd: Path, name: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(odd)
+    ended = cli.run(*(part.format(f"{name}.jsonl") for part in command))
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    assert f"{name}.jsonl" in ended.err
+    assert ODD[name] in ended.err or (name == "folder" and "log file" in ended.err)
+    assert "Traceback" not in ended.err
+    assert not (odd / "r").exists()
+
+
+@pytest.mark.parametrize("version", ["-1", "26", "x", "1.5"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("replay", "good.jsonl", "--at", "{}"), ("diff", "good.jsonl", "--at", "{}", "--to", "3"),
+        ("diff", "good.jsonl", "--at", "3", "--to", "{}"), ("step", "good.jsonl", "--at", "{}"),
+        ("why", "good.jsonl", "--", "{}"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_version_that_there_is_not_is_refused(
+    cli: Cli, odd: Path, version: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(odd)
+    ended = cli.run(*(part.format(version) for part in command))
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    assert ("no version 26; its last is 25" if version == "26" else "Invalid value for '") in ended.err
