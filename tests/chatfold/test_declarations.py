@@ -151,7 +151,7 @@ MISTAKES: Final[list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any
         HttpHook,
         ("http://x/", ["stop"]),
         {"headers": 5},
-        "hook 'http://x/': headers must be a mapping of texts, not int",
+        "hook 'x': headers must be a mapping of texts, not int",
     ),
     (
         ModelConfig,
