@@ -56,7 +56,7 @@ def differences(
     found = [
         each
         for each in changes(want.event, got.event, ignore=_IGNORED)
-        if not _excused(want.event, each, declared=declared) and not (redacted and _stands_for(each))
+        if not _excused(want.event, each, declared=declared) and not (redacted and _stands_for(want.event, each))
     ]
     for name in _ENVELOPE:
         one, other = getattr(want.envelope, name), getattr(got.envelope, name)
@@ -94,24 +94,26 @@ def _excused(event: v.Event, change: Change, *, declared: bool) -> bool:
     return change.path in _DECLARED or (isinstance(event, v.PolicyRecorded) and change.path.startswith("$.policy"))
 
 
+_NAMED: Final = "names of providers, sources and tools in it may be made up, and of another size"
 UNSIZED: Final = MappingProxyType(
     {
-        "$.error.message": "names of providers and sources in it may be made up, and of another size",
-        "$.result.output": "what is said in a tool's place names it, and its name may be made up",
-        "$.added[2].parts[0].output": "the details of a compaction estimate the size of texts that no log has",
+        (v.TurnFailed, "$.error.message"): _NAMED,
+        (v.RetryScheduled, "$.error.message"): _NAMED,
+        (v.ToolResultRecorded, "$.result.output"): _NAMED,
+        (v.CompactionCommitted, "$.added[2].parts[0].output"): "details estimate the size of texts that no log has",
     }
 )
-"""Path in an event of a redacted log -> why the size of a content there is not compared either."""
+"""Type of event of a redacted log, path in it -> why the size of a content there is not compared either."""
 
 
-def _stands_for(change: Change) -> bool:
+def _stands_for(event: v.Event, change: Change) -> bool:
     """Whether a content is what was replaced in a redacted log, as far as one can see: of the same kind and size."""
     before, after = change.before, change.after
     if not isinstance(before, Content) or not isinstance(after, Content):
         return False
     if not before.available or not after.available or isinstance(before.value, str) is not isinstance(after.value, str):
         return False
-    return before.size == after.size or change.path in UNSIZED
+    return before.size == after.size or (type(event), change.path) in UNSIZED
 
 
 _ESTIMATED: Final = "estimated_context_tokens"
