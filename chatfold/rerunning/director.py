@@ -201,6 +201,8 @@ class Director:
     def _give_before_interruption(self, group: Group) -> None:
         """Let a result come that was being recorded already when the interruption came: it is recorded by itself."""
         later = self.script.behind(group)
+        while later is not None and later.driver == "outside":
+            later = self.script.behind(later)
         if self._player is not None and later is not None and len(later.results) == len(later.events):
             self._player.give(later.results)
 

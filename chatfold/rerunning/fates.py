@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatfold.rerunning.inverse import answer_in
 from events import vocabulary as v
@@ -34,6 +35,7 @@ class Fate(Struct, frozen=True, kw_only=True):
         report: What else is known of its call.
         calls: The calls that it started.
         results: Their results, those of calls that never began among them.
+        before: Those of its calls that an attempt before had started, and whose tool was asked what became of them.
     """
 
     kind: AttemptKind
@@ -44,6 +46,7 @@ class Fate(Struct, frozen=True, kw_only=True):
     report: AttemptReport | None = None
     calls: tuple[CallKey, ...] = ()
     results: Mapping[CallKey, ToolResultPart] = {}
+    before: frozenset[CallKey] = frozenset()
 
     @property
     def step(self) -> Step | None:
@@ -75,15 +78,19 @@ class Fate(Struct, frozen=True, kw_only=True):
         """Whether it is known of a call that it began."""
         result = self.results.get(call)
         if result is not None:
-            return result.reason is not Reason.NOT_STARTED
+            # That a call did not begin, which might have before, is known by having asked its tool.
+            return result.reason is not Reason.NOT_STARTED or call in self.before
         return not isinstance(self.ended, v.Released) or call in self.ended.unknown
 
 
 def fates(log: Sequence[Recorded]) -> Iterator[tuple[int, Fate]]:
     """Yield the fate of each attempt of a log, with the version of its start."""
+    started: set[CallKey] = set()
     for place, each in enumerate(log):
         if isinstance(each.event, v.AttemptStarted):
-            yield each.version, _fate(log, place, each.event)
+            fate = _fate(log, place, each.event)
+            yield each.version, replace(fate, before=started.intersection(fate.calls)) if fate.calls else fate
+            started.update(fate.calls)
 
 
 def _fate(log: Sequence[Recorded], place: int, started: v.AttemptStarted) -> Fate:
