@@ -138,7 +138,7 @@ def run_add(
         raise UsageProblem(f"{folder} is no folder: make it first")
     (found,) = all_named([source], db, log_level)
     log = found.read()
-    header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs)
+    header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs, redacted=log.mark)
     try:
         file = add_log(b"".join(write_log(header, log.events, log.blobs)), folder, name or Path(found.name).stem, note)
     except LogThere as error:

@@ -58,14 +58,20 @@ class Log(Struct, frozen=True, kw_only=True):
         chat: The chat's id.
         events: All events, as they were stored.
         blobs: Large contents by digest (hex); a file holds those that were packed.
-        redacted: Whether its contents are not what was said (``chatfold record``): as long, and of the same form.
+        mark: The header's mark of a log whose contents are not what was said (``chatfold record``): as long, and of the
+            same form. None: they are.
     """
 
     name: str
     chat: str
     events: tuple[StoredEvent, ...]
     blobs: Mapping[str, bytes]
-    redacted: bool = False
+    mark: str | None = None
+
+    @property
+    def redacted(self) -> bool:
+        """Whether its contents are not what was said."""
+        return self.mark is not None
 
     def recorded(self) -> list[Recorded]:
         """Return the decoded events.
@@ -128,7 +134,8 @@ class LogSource(Struct, frozen=True):
             return asyncio.run(self._stored())
         file = read_file(self.where)
         header = file.header
-        return Log(name=self.name, chat=header.chat, events=file.events, blobs=file.blobs, redacted=header.is_redacted)
+        mark = header.redacted if isinstance(header.redacted, str) else None
+        return Log(name=self.name, chat=header.chat, events=file.events, blobs=file.blobs, mark=mark)
 
     async def _stored(self) -> Log:
         # A store brings its database's driver; who reads files should not wait for it.

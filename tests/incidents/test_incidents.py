@@ -11,6 +11,8 @@ import pytest
 from tests.chatfold.cli.kit import Cli
 from tests.incidents.answers import COMMANDS, transcript
 from tests.incidents.make import FOLDER, SCENES
+from tests.meta.pages import read
+from tests.meta.source import ROOT
 
 CAUSES = {
     "lost_result": "The result of charge_card (5.0.1) was lost: the worker that ran the chat died",
@@ -59,3 +61,8 @@ def test_nothing_is_said_of_a_chat_in_which_all_went_well(cli: Cli) -> None:
 def test_each_is_a_log_of_today(cli: Cli, name: str) -> None:
     for command in (["replay", "--decide"], ["rerun"], ["verify"]):
         cli.ok(*command, f"{name}.jsonl")
+
+
+def test_the_page_shows_what_a_person_sees() -> None:
+    (shown,) = [block.text for block in read(ROOT / "docs" / "incidents.md").blocks if block.text.startswith("$ ")]
+    assert (FOLDER / "silent_client.txt").read_text("utf-8").startswith(shown)

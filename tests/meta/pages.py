@@ -29,12 +29,14 @@ class Block:
         line: Number of the first line of its text in the page.
         text: What stands between the fences, with the fence's indentation taken off.
         heading: The title that it stands under, "" before the first.
+        runs: Whether a test may run it; false where the fence's info says ``not-run``.
     """
 
     language: str
     line: int
     text: str
     heading: str
+    runs: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ def parse(file: Path, source: str) -> Page:
     for number, line in lines:
         if fence := _FENCE.match(line):
             text = "\n".join(_until_closed(lines, fence, f"{file}:{number}"))
-            language = (fence["info"].split() or [""])[0]
-            blocks.append(Block(language, number + 1, text + "\n", heading))
+            language, *more = fence["info"].split() or [""]
+            blocks.append(Block(language, number + 1, text + "\n", heading, runs="not-run" not in more))
         elif title := _HEADING.match(line):
             heading = title["title"]
             _add_anchor(anchors, heading)

@@ -1,10 +1,12 @@
 """The documentation is true: its code runs, its links lead somewhere, its generated pages are fresh.
 
-Of every page in README.md and docs/: the `python` blocks run in one process, in order, and a `text` block right after
-one shows lines that it prints; the `sh` blocks run in one shell with this environment's programs first, and a `text`
-block right after one shows lines that it prints, on stdout or stderr; `toml` blocks parse, and those under a heading
-that speaks of settings are taken by chatfold's settings. Left out of the shell are lines that install or fetch, and of
-`make` lines only the target is checked: a test cannot run the test, so what is shown after such a line is not compared.
+Of every page in README.md and docs/: the `python` blocks run in one process, in order, and a `text` block right
+after one shows lines that it prints; the `sh` and `console` blocks run in one shell with this environment's programs
+first. A `text` block right after a `sh` block shows lines that it prints, on stdout or stderr. A `console` block
+shows commands after `$`, and all that each of them prints; one that ends with another exit code than 0 or 1 makes
+the page wrong. `toml` blocks parse, and those under a heading that speaks of settings are taken by chatfold's settings.
+Left out are blocks marked `console not-run` and lines that install or fetch, and of `make` lines only the target is
+checked: a test cannot run the test, so what is shown after such a line is not compared.
 
 In what is shown, a line `...` stands for lines that are left out, and `…` within a line for what is another each time,
 such as a time or a digest. Readers see both as what they are.
@@ -19,20 +21,19 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.meta.consoles import ALLOWED, LEFT_OUT, Step, commands, line_pattern, ran, same, script_of
 from tests.meta.pages import Block, Page, page_files, parse, read
 from tests.meta.source import ROOT, shown
 
 PAGES: Final = [read(file) for file in page_files()]
-END: Final = "--- that is all that this block prints"
-LANGUAGES: Final = {"python", "sh", "toml"}
-SAME_THING_OTHER_WORD: Final = {"py", "python3", "pycon", "bash", "shell", "zsh"}
+LANGUAGES: Final = {"python", "sh", "console", "toml"}
+SAME_THING_OTHER_WORD: Final = {"py", "python3", "pycon", "bash", "shell", "shell-session", "zsh"}
 
 INSTALL: Final = re.compile(r"^\s*(python3? -m pip|pip|pipx|uv|git clone|cd|apt|apt-get|brew)\b")
 MAKE: Final = re.compile(r"^\s*make\s+(?P<target>[a-z-]+)\s*(#.*)?$")
@@ -47,11 +48,11 @@ for page, line, text in json.load(sys.stdin):
 
 
 def blocks(page: Page, language: str) -> list[Block]:
-    return [block for block in page.blocks if block.language == language]
+    return [block for block in page.blocks if block.language == language and block.runs]
 
 
-def pages_with(language: str) -> list[Page]:
-    return [page for page in PAGES if blocks(page, language)]
+def pages_with(*languages: str) -> list[Page]:
+    return [page for page in PAGES if any(blocks(page, language) for language in languages)]
 
 
 def page_id(page: Page) -> str:
@@ -77,6 +78,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "HOME": str(home),
         "PATH": os.pathsep.join([*programs, kept.get("PATH", os.defpath)]),
         "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",  # stdout and stderr in the order in which a terminal shows them
         "PYTHONWARNINGS": "error",
     }
 
@@ -118,7 +120,7 @@ def not_printed(shown: Block, printed: list[str]) -> list[str] | None:
 
 def pieces(shown: list[str]) -> Iterator[list[str]]:
     """Cut what is shown at lines that say that something is left out."""
-    for left_out, lines in groupby(shown, lambda line: line.strip() == "..."):
+    for left_out, lines in groupby(shown, lambda line: line.strip() == LEFT_OUT):
         if not left_out:
             yield list(lines)
 
@@ -128,27 +130,33 @@ def holds(printed: list[str], piece: list[str]) -> bool:
     return all(line_pattern(line).fullmatch(other.strip()) for line, other in zip(piece, printed, strict=False))
 
 
-@cache
-def line_pattern(line: str) -> re.Pattern[str]:
-    """What a line that is shown may stand for."""
-    return re.compile(".+".join(map(re.escape, line.strip().split("…"))))
-
-
-@pytest.mark.parametrize("page", pages_with("sh"), ids=page_id)
-def test_sh_blocks_run(page: Page, environment: dict[str, str], tmp_path: Path) -> None:
-    shells = blocks(page, "sh")
-    ran = [runnable(block.text) for block in shells]
-    targets = {target for _, named in ran for target in named}
+@pytest.mark.parametrize("page", pages_with("sh", "console"), ids=page_id)
+def test_sh_and_console_blocks_run(page: Page, environment: dict[str, str], tmp_path: Path) -> None:
+    targets = {target for block in blocks(page, "sh") for target in runnable(block.text)[1]}
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert targets <= known, f"no such targets in the Makefile: {sorted(targets - known)}"
-    script = "".join(f"{lines}printf '\\n%s\\n' '{END}'\n" for lines, _ in ran)
-    printed = run(["sh", "-eu", "-s"], f"exec 2>&1\n{script}", environment, tmp_path / "here").split(f"\n{END}\n")
-    assert len(printed) == len(shells) + 1
-    said = dict(zip(shells, printed, strict=False))
+    steps = list(shell_steps(page))
+    printed = run(["sh", "-eu", "-s"], script_of(steps), environment, tmp_path / "here")
+    came = list(zip(steps, ran(steps, printed), strict=True))
+    for step, done in came:
+        if step.shown is not None:
+            where = f"{page_id(page)}:{step.block.line}: $ {step.script}"
+            assert done.code in ALLOWED, f"{where}exit {done.code}\n{done.printed}"
+            assert same(step.shown, done.printed), f"{where}prints\n{done.printed}"
+    said = {step.block: done.printed for step, done in came}
     for output, block in outputs(page, "sh").items():
         if runnable(block.text)[0] == block.text:
             missing = not_printed(output, said[block].splitlines())
             assert not missing, f"{page_id(page)}:{output.line}: not printed: {missing}\nbut\n{said[block]}"
+
+
+def shell_steps(page: Page) -> Iterator[Step]:
+    """What of a page runs in its shell, in order."""
+    for block in page.blocks:
+        if block.language == "sh":
+            yield Step(block, runnable(block.text)[0])
+        elif block.language == "console" and block.runs:
+            yield from commands(block)
 
 
 def runnable(script: str) -> tuple[str, set[str]]:
@@ -226,11 +234,12 @@ def test_a_page_is_read() -> None:
     page = parse(
         ROOT / "README.md",
         '# A `b` c!\n[x](y.md "t") `[no](no.md)` ![i](a_(b).png)\n'
-        "## A b c\n1. then\n   ```python title\n   x = 1\n\n   y = 2\n   ```\n[z](#a-b-c-1)\n````text\n```\n````\n",
+        "## A b c\n1. then\n   ```python title\n   x = 1\n\n   y = 2\n   ```\n[z](#a-b-c-1)\n"
+        "````text not-run\n```\n````\n",
     )
     assert page.blocks == (
         Block("python", 6, "x = 1\n\ny = 2\n", "A b c"),
-        Block("text", 12, "```\n", "A b c"),
+        Block("text", 12, "```\n", "A b c", runs=False),
     )
     assert page.links == ((2, "y.md"), (2, "a_(b).png"), (10, "#a-b-c-1"))
     assert page.anchors == {"a-b-c", "a-b-c-1"}
@@ -273,3 +282,44 @@ def test_what_of_a_shell_block_runs() -> None:
     script, targets = runnable("git clone x\ncd x\nmake demo   # look\nchatfold --version\npip install y\n")
     assert script == "chatfold --version\n"
     assert targets == {"demo"}
+
+
+def test_a_console_block_runs_command_by_command() -> None:
+    text = "$ false\n$ echo $?\n1\n$ printf 'a\\nb\\n'\n...\nb\n"
+    steps = list(commands(Block("console", 1, text, "")))
+    assert [(step.script, step.shown) for step in steps] == [
+        ("false\n", ()),
+        ("echo $?\n", ("1",)),
+        ("printf 'a\\nb\\n'\n", ("...", "b")),
+    ]
+    done = subprocess.run(["sh", "-eu", "-s"], input=script_of(steps), capture_output=True, text=True, check=True)
+    came = ran(steps, done.stdout)
+    assert [each.code for each in came] == [1, 0, 0]
+    assert all(same(step.shown or (), each.printed) for step, each in zip(steps, came, strict=True))
+    with pytest.raises(ValueError, match="2 of 3 steps came to an end"):
+        ran(steps, done.stdout.partition("a\n")[0])
+
+
+def test_a_console_block_begins_with_a_command() -> None:
+    with pytest.raises(ValueError, match="line 7: a console block begins with a command"):
+        list(commands(Block("console", 7, "one\n$ two\n", "")))
+
+
+@pytest.mark.parametrize(
+    ("shown", "equal"),
+    [
+        ("one\n\ntwo\nthree at 9:00\n", True),
+        ("one\n\ntwo\nthree at …\n\n", True),
+        ("one\n...\n", True),
+        ("...\nthree at 9:00\n", True),
+        ("...\ntwo\n...\n", True),
+        ("one\n...\none\n", False),
+        ("one\n\ntwo\n", False),
+        ("two\nthree at 9:00\n", False),
+        ("one\ntwo\nthree at 9:00\n", False),
+        ("one\n\ntwo\nthree at 9:0…0\n", False),
+        ("", False),
+    ],
+)
+def test_all_that_a_console_block_shows_is_compared(shown: str, equal: bool) -> None:
+    assert same(tuple(shown.splitlines()), "one\n\ntwo  \nthree at 9:00\n") is equal

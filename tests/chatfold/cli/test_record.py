@@ -44,6 +44,18 @@ def test_a_chat_is_recorded_without_what_was_said(chats: Cli) -> None:
     assert [(each["event"], each["rule"]) for each in then] == [(each["event"], each["rule"]) for each in now]
 
 
+def test_a_recorded_log_comes_out_again_from_a_corpus_too(chats: Cli) -> None:
+    file = recorded(chats, "talk")["file"]
+    (line,) = chats.ok("rerun", file, "--json").lines
+    assert any("redacted" in said for said in line["not_compared"])
+    Path("corpus").mkdir()
+    chats.ok("corpus", "add", file, "corpus", "--note", "talks")
+    added = Path("corpus") / Path(file).name
+    chats.ok("corpus", "check", "corpus")
+    assert LogSource("file", str(added)).read().mark == LogSource("file", file).read().mark
+    chats.ok("rerun", str(added))
+
+
 def test_the_same_key_gives_the_same_file_and_another_log_is_not_replaced(chats: Cli) -> None:
     file = Path(recorded(chats, "talk")["file"])
     before = file.read_bytes()
