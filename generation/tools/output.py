@@ -27,6 +27,7 @@ from generation.tools.files import ToolFile, files_of
 _ANY: Final = SchemaSerializer(core_schema.any_schema())
 """Makes plain data of anything, and leaves bytes in it as they are."""
 
+_BYTES: Final = (bytes, bytearray, memoryview)
 _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 
 _REASON_BUDGET: Final = 1000
@@ -118,7 +119,7 @@ def answer_of(value: Any, budget: int) -> Answer:
     if isinstance(value, Iterator | AsyncIterator):
         return error_answer(f"The tool ran, but gave a {type(value).__name__}, which has no JSON form.", budget)
     try:
-        output, repaired = repair_value(_plain(value))
+        output, repaired = _text(value) if isinstance(value, _BYTES) else repair_value(_plain(value))
     except (ValueError, TypeError, RecursionError, InvalidValue) as error:
         why = f"The tool ran, but what it gave has no JSON form: {type(value).__name__}: {text_of(error)}"
         return error_answer(why, budget)
@@ -136,6 +137,15 @@ def answer_of(value: Any, budget: int) -> Answer:
 def _listed(files: object) -> list[object]:
     """Return the files that were given, one or several."""
     return list(files) if isinstance(files, Iterable) and not isinstance(files, str | bytes) else [files]
+
+
+def _text(value: bytes | bytearray | memoryview) -> tuple[Json, tuple[str, ...]]:
+    """Return bytes as text, and what was repaired. A file may be long, and finding faults one by one takes long."""
+    given = bytes(value)
+    try:
+        return given.decode(), ()
+    except UnicodeDecodeError:
+        return given.decode(errors="replace"), ("$",)
 
 
 def _plain(value: Any) -> Any:
@@ -173,7 +183,7 @@ def _decoded(value: Any) -> Any:
     Keys become texts. Of those that become equal the later ones are made distinct, so that nothing is lost.
     """
     match value:
-        case bytes() | bytearray() | memoryview():
+        case _ if isinstance(value, _BYTES):
             return bytes(value).decode("utf-8", "surrogateescape")
         case Mapping():
             named: dict[str, Any] = {}
