@@ -30,6 +30,8 @@ class _Fault:
     died: bool = False
     takeovers: int = 0
     """The highest count of takeovers for which the chat was left alone."""
+    in_line: bool = False
+    """Whether it only waits for another chat's trial to end."""
 
 
 class ChatFaults:
@@ -95,6 +97,7 @@ class ChatFaults:
             self._leave_alone(fault, min(FIRST_DELAY * 2.0 ** (lost - 1), LONGEST_DELAY))
         elif self._on_trial() and self._tried != chat:
             self._leave_alone(fault, self._tried_until - self._clock())
+            fault.in_line = True
         if self._clock() < fault.until:
             return False
         self._tried, self._tried_until = chat, self._clock() + self._trial
@@ -118,11 +121,18 @@ class ChatFaults:
         return self._tried is not None and self._clock() < self._tried_until
 
     def _end_trial(self, chat: ChatId) -> None:
-        if self._tried == chat:
-            self._tried = None
+        """Let the next chat be tried: this one went well, or its fault is known."""
+        if self._tried != chat:
+            return
+        self._tried = None
+        waiting = [fault for fault in self._faults.values() if fault.in_line]
+        for fault in waiting:
+            fault.until, fault.in_line = self._clock(), False
+        if waiting:
+            self.on_wait(0.0)
 
     def _leave_alone(self, fault: _Fault, delay: float) -> None:
-        fault.until = self._clock() + delay
+        fault.until, fault.in_line = self._clock() + delay, False
         self.on_wait(delay)
 
     def _forget_old(self) -> None:

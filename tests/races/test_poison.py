@@ -147,6 +147,8 @@ def test_who_may_be_acquired() -> None:
     assert not faults.may_acquire(b, lost(2, held=False))
     assert waits[2:] == [5.0]
     faults.forgive(a)
+    assert waits[3:] == [0.0], "who stood in line is looked at again"
+    assert faults.may_acquire(b, lost(2, held=False)), "the trial is over when its chat went well"
     now[0] = 7.0
     assert faults.may_acquire(b, lost(2, held=False))
     faults.note(b)
