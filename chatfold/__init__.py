@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chatfold.costs import FamilyLedger
     from chatfold.engine import Engine
     from chatfold.inputs import result
+    from chatfold.providers import builtin_provider
     from chatfold.receipts import (
         QueueEntry,
         Receipt,
@@ -242,6 +243,7 @@ __all__ = [
     "HookContextPart",
     # Your own provider
     "Provider",
+    "builtin_provider",
     "ClassifiedError",
     "ProviderError",
     # Reading logs
@@ -378,6 +380,7 @@ _HOMES: Final = {
     "ContextProblemPart": "events.parts",
     "HookContextPart": "events.parts",
     "Provider": "generation.providers.contract",
+    "builtin_provider": "chatfold.providers",
     "ClassifiedError": "generation.errors",
     "ProviderError": "generation.errors",
     "LogFile": "events.logfile",
