@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         TranscriptMissing,
         UnknownEventType,
     )
+    from events.ids import CallKey
     from events.ledger import Ledger
     from events.logfile import LogFile
     from events.messages import Message
@@ -229,6 +230,7 @@ __all__ = [
     "Message",
     "TextPart",
     "ApprovalAnswer",
+    "CallKey",
     "BudgetAnswer",
     "NO_LIMIT",
     "Part",
@@ -367,6 +369,7 @@ _HOMES: Final = {
     "Message": "events.messages",
     "TextPart": "events.parts",
     "ApprovalAnswer": "events.records",
+    "CallKey": "events.ids",
     "BudgetAnswer": "events.records",
     "NO_LIMIT": "events.records",
     "Part": "events.parts",
