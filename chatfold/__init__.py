@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chatfold.costs import FamilyLedger
     from chatfold.engine import Engine
     from chatfold.inputs import result
+    from chatfold.providers import builtin_provider
     from chatfold.receipts import (
         QueueEntry,
         Receipt,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         TranscriptMissing,
         UnknownEventType,
     )
+    from events.ids import CallKey
     from events.ledger import Ledger
     from events.logfile import LogFile
     from events.messages import Message
@@ -228,6 +230,7 @@ __all__ = [
     "Message",
     "TextPart",
     "ApprovalAnswer",
+    "CallKey",
     "BudgetAnswer",
     "NO_LIMIT",
     "Part",
@@ -242,6 +245,7 @@ __all__ = [
     "HookContextPart",
     # Your own provider
     "Provider",
+    "builtin_provider",
     "ClassifiedError",
     "ProviderError",
     # Reading logs
@@ -365,6 +369,7 @@ _HOMES: Final = {
     "Message": "events.messages",
     "TextPart": "events.parts",
     "ApprovalAnswer": "events.records",
+    "CallKey": "events.ids",
     "BudgetAnswer": "events.records",
     "NO_LIMIT": "events.records",
     "Part": "events.parts",
@@ -378,6 +383,7 @@ _HOMES: Final = {
     "ContextProblemPart": "events.parts",
     "HookContextPart": "events.parts",
     "Provider": "generation.providers.contract",
+    "builtin_provider": "chatfold.providers",
     "ClassifiedError": "generation.errors",
     "ProviderError": "generation.errors",
     "LogFile": "events.logfile",

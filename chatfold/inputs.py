@@ -29,8 +29,8 @@ from generation.tools.arguments import arguments_problem
 from generation.tools.contract import Tool
 from generation.tools.files import ToolFile, files_of
 
-MessageInput: TypeAlias = str | Sequence[Part] | Message
-"""A text, content parts, or a whole message."""
+MessageInput: TypeAlias = str | Sequence[Part | str] | Message
+"""A text, content parts (a text among them stands for a ``TextPart``), or a whole message."""
 
 ResultsInput: TypeAlias = Mapping[str, Any] | Mapping[CallKey, Any] | Sequence[SubmittedResult]
 """Output (JSON data) by call, or results that say whether they are errors.
@@ -47,6 +47,18 @@ _TEXTS: Final[Mapping[type, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ContextFilePart: (("path", "text"), ("directory",)),
 }
 """Which contents of a part hold texts: those that it must have, and those that it may have."""
+
+_WANTED: Final[Mapping[tuple[type, str], str]] = {
+    (FilePart, "data"): "a Content that holds base64 text (FilePart.of(data, media_type) takes bytes)",
+    (TextPart, "text"): "a Content that holds a text (a text among the parts may stand for a TextPart)",
+}
+"""What to say of contents that are often given otherwise."""
+
+_IN_PLACE_OF: Final[Mapping[type, str]] = {
+    ToolFile: ": a file of a message is FilePart.of(data, media_type, name)",
+    bytes: ": a file is FilePart.of(data, media_type, name)",
+}
+"""What to say to those who give something else as a part."""
 
 
 def message_of(given: MessageInput, role: Role = "user", author: str | None = None) -> Message:
@@ -65,7 +77,15 @@ def message_of(given: MessageInput, role: Role = "user", author: str | None = No
         return Message(role=role, parts=(TextPart(text=Content(given)),), author=author)
     if not isinstance(given, Sequence):
         raise InvalidValue("$.message", f"a message is a text or parts, not {type(given).__name__}")
-    return Message(role=role, parts=_checked_parts(given), author=author)
+    return Message(role=role, parts=_checked_parts(_without_texts(given)), author=author)
+
+
+def _without_texts(given: Sequence[object]) -> list[object]:
+    """Return parts, with a ``TextPart`` for each text among them."""
+    for place, part in enumerate(given):
+        if isinstance(part, str):
+            check_value(part, f"$.message[{place}]")
+    return [TextPart(text=Content(part)) if isinstance(part, str) else part for part in given]
 
 
 def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
@@ -74,7 +94,8 @@ def _checked_parts(given: Sequence[object]) -> tuple[Part, ...]:
     for place, part in enumerate(given):
         path = f"$.message[{place}]"
         if not isinstance(part, PARTS):
-            raise InvalidValue(path, f"a part is one of chatfold's parts, not {type(part).__name__}")
+            hint = _IN_PLACE_OF.get(type(part), "")
+            raise InvalidValue(path, f"a part is one of chatfold's parts, not {type(part).__name__}{hint}")
         _check_texts(part, path)
         if isinstance(part, FilePart):
             _check_file(part, path)
@@ -90,10 +111,10 @@ def _check_texts(part: object, path: str) -> None:
         value = getattr(part, name)
         if value is None and name in perhaps:
             continue
-        content = checked_kind(value, Content, f"{path}.{name}", "a Content that holds a text")
+        wanted = _WANTED.get((type(part), name), "a Content that holds a text")
+        content = checked_kind(value, Content, f"{path}.{name}", wanted)
         if content.available and not isinstance(content.value, str):
-            found = type(content.value).__name__
-            raise InvalidValue(f"{path}.{name}", f"must be a Content that holds a text, not {found}")
+            raise InvalidValue(f"{path}.{name}", f"must be {wanted}, not {type(content.value).__name__}")
 
 
 def _check_file(part: FilePart, path: str) -> None:
@@ -105,7 +126,7 @@ def _check_file(part: FilePart, path: str) -> None:
     try:
         data = part.read()
     except ValueError:
-        raise InvalidValue(f"{path}.data", "the text is no base64") from None
+        raise InvalidValue(f"{path}.data", "the text is no base64; FilePart.of(data, media_type) takes bytes") from None
     wrong = disagreement(part.media_type, data)
     if wrong is not None:
         raise InvalidValue(f"{path}.data", f"the file is not what it says: {wrong}")

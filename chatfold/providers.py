@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from chatfold.checks import checked_kind
+from events.errors import InvalidValue
 from generation.agents import Agent
 from generation.errors import InvalidBaseUrl, MissingExtra, UnknownModel
 from generation.models import SCRIPTED
@@ -13,6 +16,37 @@ from generation.providers.registry import ProviderSettings, make_provider, provi
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)
+
+
+def builtin_provider(
+    name: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 600.0
+) -> Provider:
+    """Return a built-in provider with an address and a key of its own, for ``Engine(providers={...})``.
+
+    Under the name that it is given there, models say ``that name/NAME``. Close it when its engine is closed.
+
+    Args:
+        name: The protocol: ``anthropic``, ``openai``, ``openai-chat`` or ``scripted``.
+        base_url: Where the service is; None: the SDK's default, or what its environment variable says.
+        api_key: The key; None: the SDK's environment variable. A missing key is reported by the first call.
+        timeout: Seconds that the transport waits for data.
+
+    Raises:
+        UnknownModel: There is no such provider.
+        MissingExtra: Its SDK is not installed.
+        InvalidBaseUrl: The base URL is none.
+        InvalidValue: The timeout is no positive number.
+    """
+    checked_kind(name, str, "$.name", "a text")
+    if api_key is not None:
+        checked_kind(api_key, str, "$.api_key", "a text")
+    return make_provider(name, ProviderSettings(base_url=base_url, api_key=api_key, timeout=_seconds(timeout)))
+
+
+def _seconds(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        raise InvalidValue("$.timeout", f"must be a positive number of seconds, not {given!r:.100}")
+    return given
 
 
 class ProviderPool:

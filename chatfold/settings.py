@@ -89,7 +89,10 @@ class Settings(BaseSettings):
     ] = 64
     base_url: Annotated[
         str | None,
-        Field(description="Where the built-in model providers reach their service; None: each one's own default."),
+        Field(
+            description="Where all built-in model providers reach their service, and send their keys; None: each one's "
+            "own default. For an address for each see `builtin_provider`."
+        ),
     ] = None
     debug_folder: Annotated[
         str | None,

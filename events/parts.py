@@ -11,8 +11,10 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from events.content import Content
+from events.errors import InvalidValue
 from events.ids import CallKey
 from events.reasons import Reason
+from events.values import check_value
 
 Runner: TypeAlias = Literal["local", "client", "provider"]
 """Who runs a tool call: a worker, the client, or the model's provider."""
@@ -103,11 +105,30 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
 
 
 class FilePart(_Part, frozen=True, tag="file", kw_only=True):
-    """A file: ``data`` is base64 text."""
+    """A file: ``data`` is base64 text. ``FilePart.of`` makes one of bytes, and ``read`` gives them back."""
 
     media_type: str
     data: Content
     name: Content | None = None
+
+    @classmethod
+    def of(cls, data: bytes | bytearray | memoryview, media_type: str, name: str | None = None) -> FilePart:
+        """Return a file with these bytes.
+
+        Args:
+            data: Its bytes.
+            media_type: Such as ``image/png``.
+            name: Its name, where it has one.
+
+        Raises:
+            InvalidValue: The data are no bytes, or the name cannot be stored exactly.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidValue("$.data", f"must be bytes, not {type(data).__name__}")
+        if name is not None:
+            check_value(name, "$.name")
+        text = base64.b64encode(data).decode("ascii")
+        return cls(media_type=media_type, data=Content(text), name=Content(name) if name is not None else None)
 
     def read(self) -> bytes:
         """Return the file's bytes.

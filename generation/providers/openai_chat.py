@@ -26,7 +26,7 @@ from generation.providers.contract import (
     TextEnd,
     UsageSoFar,
 )
-from generation.providers.openai_client import make_client
+from generation.providers.openai_client import make_client, other_service
 from generation.providers.openai_wire import CHAT as NAME
 from generation.providers.openai_wire import chat_body
 from generation.providers.sdk_errors import classified, missing_key, stream_closed
@@ -59,11 +59,11 @@ class OpenAIChatProvider:
 
     Args:
         base_url: Where the server is; None: the SDK's default, or OPENAI_BASE_URL.
-        api_key: The key; None: OPENAI_API_KEY, and none at all for a server with a base URL of its own.
+        api_key: The key; None: OPENAI_API_KEY, and none at all for a service that is not OpenAI's own.
         timeout: Seconds that the transport waits for data.
         clock: Gives the time in microseconds UTC.
-        limit_name: What the server calls the limit of output tokens. None: ``max_tokens`` with a base URL, which
-            compatible servers know, else ``max_completion_tokens``.
+        limit_name: What the server calls the limit of output tokens. None: ``max_completion_tokens`` at OpenAI's own
+            service, else ``max_tokens``, which compatible servers know.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class OpenAIChatProvider:
     ) -> None:
         self._client: Final = make_client(base_url=base_url, api_key=api_key, timeout=timeout)
         self._clock: Final = clock
-        self._limit_name: Final = limit_name or ("max_tokens" if base_url else "max_completion_tokens")
+        self._limit_name: Final = limit_name or ("max_tokens" if other_service(base_url) else "max_completion_tokens")
 
     @property
     def name(self) -> str:

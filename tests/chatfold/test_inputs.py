@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_text_parts_and_a_message_say_the_same() -> None:
         (7, "$.message"),
         (None, "$.message"),
         ([], "$.message"),
-        ([PART, "x"], "$.message[1]"),
+        ([PART, 5], "$.message[1]"),
         ({"text": "x"}, "$.message"),
     ],
 )
@@ -40,6 +40,44 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def file(media_type: Any, data: bytes | str) -> FilePart:
     text = data if isinstance(data, str) else base64.b64encode(data).decode()
     return FilePart(media_type=media_type, data=Content(text))
+
+
+def test_texts_and_files_made_of_bytes_are_parts() -> None:
+    given = message_of(["What is this?", FilePart.of(bytearray(PNG), "image/png", "a.png")])
+    assert given.parts == (
+        TextPart(text=Content("What is this?")),
+        FilePart(media_type="image/png", data=Content("iVBORw0KGgo="), name=Content("a.png")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "said"),
+    [
+        ("\ud800", "", "surrogate"),
+        (" ", ".text", "blank"),
+        (ToolFile(PNG, "image/png"), "", r"not ToolFile: a file of a message is FilePart\.of"),
+        (PNG, "", r"not bytes: a file is FilePart\.of"),
+        (
+            FilePart(media_type="image/png", data=cast("Content", PNG)),
+            ".data",
+            r"base64 text \(FilePart\.of.*, not bytes",
+        ),
+        (TextPart(text=cast("Content", "x")), ".text", r"a text among the parts .*, not str"),
+    ],
+)
+def test_what_is_often_given_for_a_part_is_refused_with_what_to_give(part: Any, path: str, said: str) -> None:
+    with pytest.raises(InvalidValue, match=said) as caught:
+        message_of(["Look.", part])
+    assert caught.value.path == f"$.message[1]{path}"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "path"), [("text", None, "$.data"), (None, None, "$.data"), (PNG, "\ud800", "$.name")]
+)
+def test_a_file_is_not_made_of_anything_else(data: Any, name: str | None, path: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        FilePart.of(data, "image/png", name)
+    assert caught.value.path == path
 
 
 def test_a_file_gives_its_bytes_back() -> None:

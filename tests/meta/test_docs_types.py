@@ -13,7 +13,7 @@ from tests.meta.source import ROOT
 
 PAGES: Final = (
     "README.md",
-    *(f"docs/{name}.md" for name in ("quickstart", "testing", "replay", "embedding", "models")),
+    *(f"docs/{name}.md" for name in ("quickstart", "testing", "replay", "embedding", "models", "web")),
 )
 
 

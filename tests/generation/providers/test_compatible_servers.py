@@ -151,6 +151,25 @@ async def test_no_key_is_needed_with_a_base_url(monkeypatch: pytest.MonkeyPatch)
     assert parts[0] == TextDelta(block=0, text="x")
 
 
+async def test_a_server_is_the_same_however_its_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with raw_server(sse([chunk({"content": "x"}), chunk({}, "stop"), "[DONE]"])) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        provider = OpenAIChatProvider()
+        parts = await collect(provider, request("hi"))
+        await provider.close()
+    assert parts[0] == TextDelta(block=0, text="x")
+    assert provider._limit_name == OpenAIChatProvider(base_url=url)._limit_name == "max_tokens"
+
+
+@pytest.mark.parametrize("given", ["https://api.openai.com/v1", None])
+async def test_the_own_service_wants_a_key(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1")
+    with pytest.raises(ProviderError, match="OPENAI_API_KEY"):
+        await collect(OpenAIChatProvider(base_url=given), request("hi"))
+
+
 @pytest.mark.parametrize(
     ("events", "calls"),
     [

@@ -112,6 +112,9 @@ class TestChat:
     def test_names_of_the_limit(self) -> None:
         assert chat_body(with_model("m", max_output=5), limit_name="max_tokens")["max_tokens"] == 5
         assert OpenAIChatProvider(base_url="http://127.0.0.1:1")._limit_name == "max_tokens"
+        assert OpenAIChatProvider(base_url="https://notopenai.com/v1")._limit_name == "max_tokens"
+        for url in ("https://api.openai.com/v1", "https://eu.api.openai.com/v1"):
+            assert OpenAIChatProvider(base_url=url, api_key="k")._limit_name == "max_completion_tokens"
         assert OpenAIChatProvider(api_key="k")._limit_name == "max_completion_tokens"
         assert OpenAIChatProvider(api_key="k", limit_name="n")._limit_name == "n"
 
