@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from chatfold.checks import checked_kind
 from events.errors import InvalidValue
+from events.given import checked_kind
 from generation.agents import Agent
 from generation.errors import InvalidBaseUrl, MissingExtra, UnknownModel
 from generation.models import SCRIPTED
