@@ -40,7 +40,7 @@ from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
 from generation.hooks.dispatch import Hook, Hooks
-from generation.observing import NOBODY, Observer, checked_observers, observer_of
+from generation.observing import CLOSING, NOBODY, Observer, checked_observers, observer_of
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
 from generation.runtime import Runtime, boot_clock
@@ -102,6 +102,7 @@ class Engine(ChatCommands):
         self._entered = False
         self._closing = asyncio.Lock()
         self.worker = None
+        self._attending: asyncio.Task[None] | None = None
         self.runtime = Runtime(
             journal=Journal(
                 self._store,
@@ -143,6 +144,8 @@ class Engine(ChatCommands):
         except BaseException:
             await self._store.__aexit__(None, None, None)
             raise
+        if self.observer is not NOBODY:
+            self._attending = asyncio.create_task(self.observer.attend(self._store), name="observers")
         self._entered = True
         return self
 
@@ -163,11 +166,18 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
+                    await self._unattend()
                     await self.refusals.close()
                     await self.providers.close()
                     await self.observer.close()
                 finally:
                     await self._store.__aexit__(kind, error, trace)
+
+    async def _unattend(self) -> None:
+        task, self._attending = self._attending, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSING)
 
     async def state(self, chat: str, at: int | None = None) -> ChatState:
         """Return the chat's state, with its transcript, at a version (None: now; 0: before it began).
