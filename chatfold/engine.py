@@ -24,6 +24,7 @@ from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
+from chatfold.retention import expired
 from chatfold.settings import Settings, stray_variables
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
@@ -345,6 +346,26 @@ class Engine(ChatCommands):
         if query is not None:
             checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
         return await self._store.list_chats(query or ChatQuery())
+
+    async def expired_chats(self, query: ChatQuery | None = None) -> AsyncGenerator[Header, None]:
+        """Yield the headers of chats whose retention has run out and that can be deleted, each as it is at that moment.
+
+        Their time counts from their last change (``Header.updated_at``, ``Header.expires_at``). Those in which a turn
+        is under way are passed by. All headers that match are read, a page at a time: it is made for a job that runs
+        now and then. Deleting what it yields is what it is for; close the iterator when you stop before the end.
+
+        Args:
+            query: Among which chats to look; of ``limit`` and ``before`` it takes no notice. None: among all.
+
+        Raises:
+            InvalidValue: The query is none.
+            StoreUnavailable: The store cannot be read.
+        """
+        if query is not None:
+            checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
+        async with aclosing(expired(self._store, query or ChatQuery())) as headers:
+            async for header in headers:
+                yield header
 
 
 async def _next_hint(hints: AsyncIterator[Hint], version: int, poll: float) -> None:
