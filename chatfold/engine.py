@@ -24,6 +24,7 @@ from chatfold.providers import ProviderPool
 from chatfold.randomness import new_id, salt
 from chatfold.receipts import QueueEntry, queue_entries
 from chatfold.refusals import Refusals
+from chatfold.retention import expired
 from chatfold.settings import Settings, stray_variables
 from chatfold.stream import ChatStream, StreamItem
 from chatfold.transfer import ImportedChat, import_file, stored_log
@@ -40,7 +41,7 @@ from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError
 from generation.hooks.dispatch import Hook, Hooks
-from generation.observing import NOBODY, Observer, checked_observers, observer_of
+from generation.observing import CLOSING, NOBODY, Observer, checked_observers, observer_of
 from generation.parts import PartBuffer
 from generation.providers.contract import Provider
 from generation.runtime import Runtime, boot_clock
@@ -102,6 +103,7 @@ class Engine(ChatCommands):
         self._entered = False
         self._closing = asyncio.Lock()
         self.worker = None
+        self._attending: asyncio.Task[None] | None = None
         self.runtime = Runtime(
             journal=Journal(
                 self._store,
@@ -143,6 +145,8 @@ class Engine(ChatCommands):
         except BaseException:
             await self._store.__aexit__(None, None, None)
             raise
+        if self.observer is not NOBODY:
+            self._attending = asyncio.create_task(self.observer.attend(self._store), name="observers")
         self._entered = True
         return self
 
@@ -163,11 +167,18 @@ class Engine(ChatCommands):
             finally:
                 self.worker = None
                 try:
+                    await self._unattend()
                     await self.refusals.close()
                     await self.providers.close()
                     await self.observer.close()
                 finally:
                     await self._store.__aexit__(kind, error, trace)
+
+    async def _unattend(self) -> None:
+        task, self._attending = self._attending, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSING)
 
     async def state(self, chat: str, at: int | None = None) -> ChatState:
         """Return the chat's state, with its transcript, at a version (None: now; 0: before it began).
@@ -335,6 +346,26 @@ class Engine(ChatCommands):
         if query is not None:
             checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
         return await self._store.list_chats(query or ChatQuery())
+
+    async def expired_chats(self, query: ChatQuery | None = None) -> AsyncGenerator[Header, None]:
+        """Yield the headers of chats whose retention has run out and that can be deleted, each as it is at that moment.
+
+        Their time counts from their last change (``Header.updated_at``, ``Header.expires_at``). Those in which a turn
+        is under way are passed by. All headers that match are read, a page at a time: it is made for a job that runs
+        now and then. Deleting what it yields is what it is for; close the iterator when you stop before the end.
+
+        Args:
+            query: Among which chats to look; of ``limit`` and ``before`` it takes no notice. None: among all.
+
+        Raises:
+            InvalidValue: The query is none.
+            StoreUnavailable: The store cannot be read.
+        """
+        if query is not None:
+            checked_kind(query, ChatQuery, "$.query", "a ChatQuery")
+        async with aclosing(expired(self._store, query or ChatQuery())) as headers:
+            async for header in headers:
+                yield header
 
 
 async def _next_hint(hints: AsyncIterator[Hint], version: int, poll: float) -> None:

@@ -25,6 +25,7 @@ from chatfold.checks import (
 from chatfold.commanding import Commanding
 from chatfold.inputs import derived_chat_id
 from chatfold.receipts import Receipt
+from chatfold.retention import may_be_deleted
 from chatstate import commands as c
 from chatstate.classify import classify
 from chatstate.errors import ChatNotFound, Refusal, TransitionNotAllowed
@@ -146,6 +147,9 @@ class ChatKeeping(Commanding):
     async def set_retention(self, chat: str, seconds: float | None, *, command_id: str | None = None) -> Receipt:
         """Record how long the chat is to be kept after its last change; None: without limit.
 
+        Nothing is deleted by it: ``Engine.expired_chats`` tells whose time is over. The last change is one that a user
+        made (this too) or that changed history.
+
         Raises:
             InvalidValue: The time is negative or not a number.
         """
@@ -202,7 +206,7 @@ class ChatKeeping(Commanding):
                 must_be_there(await store.tombstone(identity), "delete", chat)
                 return
             header = loaded.header
-            if not header.foreign and header.status not in ("waiting", "error"):
+            if not may_be_deleted(header):
                 state = classify(loaded.state.control)
                 raise TransitionNotAllowed("delete", state, "a turn is under way; interrupt it first")
             if await store.delete(identity, header.version):

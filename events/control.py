@@ -261,6 +261,30 @@ def decode_control(data: bytes) -> Control:
         raise MalformedEvent("control", str(error)) from error
 
 
+def retention_of(data: bytes) -> int | None:
+    """Return how long a chat is kept after its last change, of its encoded control; None: without limit.
+
+    Nothing else of it is decoded: it is asked of many chats at once.
+
+    Raises:
+        MalformedEvent: The bytes are not a control.
+    """
+    if _RETENTION_NAME not in data:  # fields that have their default are not there
+        return None
+    try:
+        return _RETENTION.decode(data).retention_us
+    except msgspec.MsgspecError as error:
+        raise MalformedEvent("control", str(error)) from error
+
+
+class _Retention(Struct):
+    retention_us: int | None = None
+
+
+_RETENTION: Final = msgspec.json.Decoder(_Retention)
+_RETENTION_NAME: Final = b'"retention_us":'
+
+
 def _size_alone(value: object) -> int:
     if isinstance(value, Content):
         return value.size

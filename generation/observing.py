@@ -24,6 +24,7 @@ from generation.prompt_types import ModelRequest
 from generation.tools.output import CallResult
 from generation.tools.policy import ToolCall
 from store.append import Outcome
+from store.contract import Store
 from store.loading import LoadedChat
 from store.log import get_logger
 
@@ -49,6 +50,7 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
         policy: What it runs under.
         began_at: When the worker set to it; 0 where nobody observes.
         inactive: Tools of the agent that the model may not call under this policy.
+        version: The version of the chat of which the worker set to it.
     """
 
     chat: ChatId
@@ -62,6 +64,7 @@ class Effect(Struct, frozen=True, kw_only=True, gc=False):
     policy: Policy
     began_at: int
     inactive: Collection[str] = ()
+    version: int = 0
 
     @property
     def key(self) -> tuple[ChatId, int, int]:
@@ -150,6 +153,9 @@ class Observer:
     def deleted(self, chat: ChatId) -> None:
         """A chat was deleted: nothing of it is to be kept."""
 
+    async def attend(self, store: Store) -> None:
+        """The engine is open: do what is done beside it. A task of its own, cancelled when the engine closes."""
+
     async def close(self) -> None:
         """The engine has let go of everything and closes; it waits for this, but not for long."""
 
@@ -231,6 +237,17 @@ class Observers(Observer):
     def deleted(self, chat: ChatId) -> None:
         """See :class:`Observer`."""
         self._tell("deleted", chat)
+
+    async def attend(self, store: Store) -> None:
+        """See :class:`Observer`."""
+        await asyncio.gather(*(self._attend(member, store) for member in self._members))
+
+    async def _attend(self, member: Observer, store: Store) -> None:
+        try:
+            with contained():
+                await member.attend(store)
+        except Exception:  # noqa: BLE001 - as above
+            _log.warning("observer_failed", observer=type(member).__name__, method="attend", exc_info=True)
 
     async def close(self) -> None:
         """See :class:`Observer`."""

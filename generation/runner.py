@@ -289,6 +289,7 @@ class ChatRunner:
                 policy=policy,
                 began_at=self._runtime.now() if observed else 0,
                 inactive=self._runtime.declared(agent, policy, control.policy).inactive if observed else (),
+                version=control.version,
             ),
         )
 

@@ -106,6 +106,7 @@ def _effect(runtime: Runtime, loaded: LoadedChat, kind: SideCallKind, state: Cha
         kind=kind,
         policy=state.need_transcript("ask beside the turns").policies.get(control.policy, none_yet),
         began_at=runtime.now(),
+        version=control.version,
     )
 
 

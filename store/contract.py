@@ -23,6 +23,7 @@ from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
+from events.control import retention_of
 from events.envelope import Status, StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store.auditing import Auditable
@@ -64,6 +65,16 @@ class Header(Struct, frozen=True, kw_only=True, gc=False):
     pinned: bool = False
     foreign: bool = False
     reader_level: int = 1
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the chat's retention runs out, microseconds UTC: its time, counted from ``updated_at``; None: never.
+
+        Raises:
+            MalformedEvent: ``control`` is not as it was written.
+        """
+        kept = retention_of(self.control)
+        return None if kept is None else self.updated_at + kept
 
 
 class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):

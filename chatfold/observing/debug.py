@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Full, Queue
 from typing import Final
@@ -17,17 +18,18 @@ import msgspec
 from msgspec.structs import replace
 
 from chatfold.observing.contents import output_messages
+from chatfold.observing.following import SWEEP, Following, forgettable
 from chatfold.observing.records import DebugExchange, DebugRecord, DebugSink, DebugState
 from events.content import Json
 from events.ids import ChatId
 from events.parts import Part
-from events.vocabulary import ContentErased, MessageEdited
 from generation.foreign import contained, words_of
 from generation.observing import CallBegun, CallEnded, Observer
 from generation.prompt_types import ModelRequest
 from generation.providers.exchanges import MOST_BYTES, Exchange, catching
 from generation.redaction import redact_address, redact_body, redact_headers, redact_json
 from store.append import Outcome
+from store.contract import Store
 from store.log import get_logger
 
 _log = get_logger(__name__)
@@ -75,18 +77,21 @@ class DebugRecords(Observer):
     Args:
         sink: Keeps them.
         enabled: The deployment's word for chats that neither say themselves nor whose owners say.
+        sweep: Seconds after which it looks again at all chats of which there are records: whether another process
+            edited, erased or deleted, without the word of it having come here.
 
     Attributes:
         switch: Who wants them; may be changed at any time.
     """
 
-    def __init__(self, sink: DebugSink, *, enabled: bool | None = True) -> None:
+    def __init__(self, sink: DebugSink, *, enabled: bool | None = True, sweep: float = SWEEP) -> None:
         self.switch = DebugSwitch(default=enabled)
         self._sink = sink
         self._recordings: dict[CallBegun, _Recording] = {}
         self._jobs: Queue[Callable[[], None] | None] = Queue(MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._told: set[str] = set()
+        self._following = Following(self._forget, sweep=sweep)
 
     def call_begun(self, call: CallBegun) -> None:
         """See :class:`Observer`."""
@@ -104,7 +109,9 @@ class DebugRecords(Observer):
             provider=call.model.provider,
             model=call.model.name,
             began_at=call.at,
+            version=effect.version,
         )
+        self._following.note(effect.chat, effect.version)
         recording = self._recordings[call] = _Recording(record, call.request)
         catching.set(recording.exchanges)
 
@@ -129,19 +136,36 @@ class DebugRecords(Observer):
 
     def appended(self, outcome: Outcome) -> None:
         """See :class:`Observer`."""
-        for recorded in outcome.recorded:
-            event = recorded.event
-            if isinstance(event, MessageEdited) and event.removed_from is not None:
-                self._forget(outcome.chat.header.chat, int(event.removed_from.partition(".")[0]))
-            elif isinstance(event, ContentErased):
-                self._forget(outcome.chat.header.chat, None)  # records hold what is to be gone
+        for since, before in forgettable(outcome.recorded):
+            self._forget(outcome.chat.header.chat, since, before)
 
     def deleted(self, chat: ChatId) -> None:
         """See :class:`Observer`."""
-        self._forget(chat, None)
+        if self._forget(chat, None, None):
+            self._following.drop(chat)
 
-    def _forget(self, chat: ChatId, since: int | None) -> None:
-        self._hand_over(lambda: self._sink.forget(chat, since))
+    async def attend(self, store: Store) -> None:
+        """See :class:`Observer`. Here: learn what others do to the chats of which there are records."""
+        await self._following.run(store, self._kept)
+
+    def _forget(self, chat: str, since: int | None, before: int | None) -> bool:
+        return self._hand_over(lambda: self._sink.forget(chat, since, before))
+
+    async def _kept(self) -> Mapping[str, int]:
+        """Return the chats that the sink has records of, asked in its thread; none where it fails."""
+        kept: Future[Mapping[str, int]] = Future()
+
+        def look() -> None:
+            if not kept.set_running_or_notify_cancel():
+                return
+            try:
+                with contained():
+                    kept.set_result(self._sink.chats())
+            except Exception:
+                kept.set_result({})
+                raise
+
+        return await asyncio.wrap_future(kept) if self._hand_over(look) else {}
 
     async def close(self) -> None:
         """Wait until what was recorded is written, a few seconds at most."""
@@ -157,7 +181,8 @@ class DebugRecords(Observer):
         if thread.is_alive():
             self._tell("debug_records_left", waiting=self._jobs.qsize())
 
-    def _hand_over(self, job: Callable[[], None]) -> None:
+    def _hand_over(self, job: Callable[[], None]) -> bool:
+        """Have the thread do something; False where it is too far behind, and it is dropped."""
         if self._thread is None:
             # A daemon: a sink that hangs must not keep the process from ending.
             self._thread = threading.Thread(target=self._work, name="chatfold-debug-records", daemon=True)
@@ -166,6 +191,8 @@ class DebugRecords(Observer):
             self._jobs.put_nowait(job)
         except Full:
             self._tell("debug_record_dropped", waiting=MOST_WAITING)
+            return False
+        return True
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Struct
@@ -61,6 +61,7 @@ class DebugRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error, error_message, status_code: Why it failed.
         exchanges: What went over the wire.
         request, answer: The request and the answer as the engine has them, where nothing went over a wire.
+        version: The chat's version of which the call was made; 0 where it is not known.
     """
 
     chat: str
@@ -85,6 +86,7 @@ class DebugRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exchanges: list[DebugExchange] = []
     request: Any = None
     answer: Any = None
+    version: int = 0
 
     @property
     def label(self) -> str:
@@ -150,8 +152,15 @@ class DebugSink(Protocol):
         """Replace the record of a name, unless it was forgotten meanwhile."""
         ...
 
-    def forget(self, chat: str, since: int | None) -> None:
-        """Drop the records of a chat whose history version is ``since`` or later; None: all of them."""
+    def forget(self, chat: str, since: int | None, before: int | None) -> None:
+        """Drop a chat's records whose history version is at least ``since``, and whose version is below ``before``.
+
+        None: of whatever history, or of whatever version.
+        """
+        ...
+
+    def chats(self) -> Mapping[str, int]:
+        """Return the chats of which there are records, each with the lowest version among these."""
         ...
 
 
@@ -175,7 +184,7 @@ class FolderSink:
         folder = self._of(record.chat)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in count(1):
-            name = f"{record.history_version:012d}-{record.attempt:06d}-{number}"
+            name = f"{record.history_version:012d}-{record.attempt:06d}-{record.version:012d}-{number}"
             with suppress(FileExistsError):
                 descriptor = os.open(folder / f"{name}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
@@ -194,14 +203,24 @@ class FolderSink:
             new.write(msgspec.json.encode(record))
         beside.replace(file)
 
-    def forget(self, chat: str, since: int | None) -> None:
+    def forget(self, chat: str, since: int | None, before: int | None) -> None:
         """See :class:`DebugSink`."""
         folder = self._of(chat)
         for file in folder.glob("*-*-*"):
-            if since is None or int(file.name.partition("-")[0]) >= since:
+            history = int(file.name.partition("-")[0])
+            if (since is None or history >= since) and (before is None or _version_of(file) < before):
                 file.unlink(missing_ok=True)
         with suppress(OSError):
             folder.rmdir()  # where nothing is left
+
+    def chats(self) -> Mapping[str, int]:
+        """See :class:`DebugSink`."""
+        found = {}
+        for folder in self._folder.glob("chat-*"):
+            files = [_version_of(file) for file in folder.glob("*-*-*")]
+            if files:
+                found[unquote(folder.name.removeprefix("chat-"))] = min(files)
+        return found
 
     def names(self, chat: str) -> tuple[str, ...]:
         """Return the names of a chat's records, in the order of their attempts."""
@@ -233,6 +252,12 @@ class FolderSink:
         for name in self.names(chat):
             with suppress(DebugRecordNotFound):  # forgotten meanwhile
                 yield self.record(chat, name)
+
+
+def _version_of(file: Path) -> int:
+    """Return the version that a record's name tells; 0 of one that was written before names told it."""
+    parts = file.name.partition(".")[0].split("-")
+    return int(parts[2]) if len(parts) == 4 else 0
 
 
 def _runs(records: Iterable[DebugRecord]) -> Iterator[DebugRun]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -253,7 +253,7 @@ def test_what_is_not_there_is_not_found(sink: FolderSink, name: str) -> None:
 def test_a_chat_of_which_nothing_was_recorded_has_no_runs(sink: FolderSink) -> None:
     assert sink.runs("other") == []
     sink.begin(record_of())
-    sink.forget("c", None)
+    sink.forget("c", None, None)
     assert sink.runs("c") == []
 
 
@@ -263,17 +263,17 @@ def test_no_chat_leads_out_of_the_folder(tmp_path: Path, chat: str) -> None:
     name = sink.begin(record_of(chat))
     assert sink.record(chat, name).chat == chat
     assert [file.parent.parent for file in tmp_path.rglob("*.json")] == [tmp_path / "records"]
-    sink.forget("other", None)
+    sink.forget("other", None, None)
     assert sink.names(chat) == (name,)
-    sink.forget(chat, None)
+    sink.forget(chat, None, None)
     assert sink.names(chat) == ()
 
 
 def test_what_was_forgotten_does_not_come_back_with_its_end(sink: FolderSink) -> None:
     name = sink.begin(record_of(history=5))
-    sink.forget("c", 6)
+    sink.forget("c", 6, None)
     assert sink.names("c") == (name,)
-    sink.forget("c", 5)
+    sink.forget("c", 5, None)
     sink.end(name, record_of(history=5, state="completed"))
     assert sink.names("c") == ()
 
@@ -302,7 +302,10 @@ class Broken:
     def end(self, name: str, record: DebugRecord) -> None:
         raise OSError("no space left")
 
-    def forget(self, chat: str, since: int | None) -> None:
+    def forget(self, chat: str, since: int | None, before: int | None) -> None:
+        raise OSError("no space left")
+
+    def chats(self) -> Mapping[str, int]:
         raise OSError("no space left")
 
 

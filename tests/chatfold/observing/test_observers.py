@@ -17,7 +17,7 @@ from generation.observing import NOBODY, Observers, observer_of
 from generation.providers.script import Script, UseTool, turn
 from tests.chatfold.observing.kit import OVERLOADED, engine_of, said
 
-METHODS = [name for name in vars(Observer) if not name.startswith("_") and name != "close"]
+METHODS = [name for name in vars(Observer) if not name.startswith("_") and name not in ("close", "attend")]
 
 
 class Telling(Observer):
