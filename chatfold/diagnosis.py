@@ -21,8 +21,9 @@ from events.records import ActionItem
 from events.reducer import evolve
 from events.spending import standing
 from events.state import initial_state
-from store.contract import Header, LivingWorker, LoadedHeader, RefusalNote
+from store.contract import Header, LoadedHeader
 from store.heading import header_of
+from store.notes import LivingWorker, RefusalNote
 
 Actor: TypeAlias = Literal["worker", "client", "user", "operator"]
 """Who has to act next: a worker by itself, the client that owes answers, a user, or whoever runs the service."""

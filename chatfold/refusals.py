@@ -11,9 +11,10 @@ from typing import Final
 from chatstate.errors import Refusal
 from events.ids import ChatId
 from events.records import Actor
-from store.contract import RefusalNote, Store
+from store.contract import Store
 from store.errors import StoreError
 from store.log import get_logger
+from store.notes import RefusalNote
 
 _log = get_logger(__name__)
 

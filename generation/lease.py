@@ -20,10 +20,11 @@ from typing import Final
 from events.ids import WorkerId
 from generation.runtime import Runtime
 from generation.watchdog import LoopWatch
-from store.contract import Heartbeat, LivingWorker
+from store.contract import Heartbeat
 from store.errors import StoreError
 from store.failpoints import reach
 from store.log import get_logger
+from store.notes import LivingWorker
 
 _log = get_logger(__name__)
 

@@ -31,7 +31,7 @@ from generation.providers.contract import Provider
 from generation.tools.execute import CallStarter, start_call
 from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
-from store.contract import WorkerNote
+from store.notes import WorkerNote
 from store.schema import READER_LEVEL
 
 MOST_KEPT: Final = 1024

@@ -27,6 +27,7 @@ from events.control import retention_of
 from events.envelope import Status, StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from store.auditing import Auditable
+from store.notes import LivingWorker, RefusalNote, WorkerNote
 from store.query import ChatQuery
 
 
@@ -87,41 +88,6 @@ class LoadedHeader(Struct, frozen=True, kw_only=True, gc=False):
     now: int
     holder_alive: bool
     misplaced: bool = False
-
-
-class WorkerNote(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself when it takes its lease, for people who look why a chat does not move.
-
-    ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id. ``lease``: how
-    long its lease lasts without being renewed, microseconds; 0 where a release says nothing of it.
-    """
-
-    agents: tuple[str, ...] = ()
-    capacity: int = 0
-    release: str = ""
-    reader_level: int = 1
-    process: str = ""
-    lease: int = 0
-
-
-class LivingWorker(Struct, frozen=True, kw_only=True):
-    """A lease: whose, until when (database time, microseconds UTC), and what its worker says of itself."""
-
-    worker: WorkerId
-    expires_at: int
-    note: WorkerNote
-
-
-class RefusalNote(Struct, frozen=True, kw_only=True):
-    """The last command on a chat that was refused: when, what, in which state, and why. Facts alone, no content."""
-
-    chat: ChatId
-    at: int
-    trigger: str
-    code: str
-    state: str
-    reason: str
-    actor: str
 
 
 class NewEvent(Struct, frozen=True, kw_only=True, gc=False):

@@ -31,18 +31,16 @@ from store.contract import (
     Header,
     Heartbeat,
     Hint,
-    LivingWorker,
     LoadedHeader,
     NewEvent,
     PartialChunk,
-    RefusalNote,
     Segment,
-    WorkerNote,
 )
 from store.due import Candidate, in_turn
 from store.errors import FeedMoved
 from store.feed import AHEAD, follow
 from store.lifecycle import Reentrant, not_open
+from store.notes import LivingWorker, RefusalNote, WorkerNote
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import ERASES, check_append, check_import, hint_of, is_current, ready_at

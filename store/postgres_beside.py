@@ -10,22 +10,12 @@ from events.ids import ChatId, WorkerId
 from store import postgres_keep as keep
 from store import postgres_sql as sql
 from store.auditing import EventPlace
-from store.contract import (
-    DueChat,
-    FeedEvent,
-    FeedPosition,
-    Header,
-    Heartbeat,
-    LivingWorker,
-    PartialChunk,
-    RefusalNote,
-    Segment,
-    WorkerNote,
-)
+from store.contract import DueChat, FeedEvent, FeedPosition, Header, Heartbeat, PartialChunk, Segment
 from store.due import OWNERS, Candidate, in_turn, window
 from store.errors import FeedMoved
 from store.failpoints import reach
 from store.feed import AHEAD, fed, until_damage
+from store.notes import LivingWorker, RefusalNote, WorkerNote
 from store.postgres_calls import Calls, fetch
 from store.postgres_due import FIND_DUE, FIRSTS
 from store.postgres_feed import LINE, NEWEST, PLACES, READ_FEED

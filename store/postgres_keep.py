@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from store.contract import PartialChunk, RefusalNote, Segment
+from store.contract import PartialChunk, Segment
+from store.notes import RefusalNote
 from store.postgres_texts import CLOCK, NOW, value_of
 from store.rows import WRITTEN_HEADER_COLUMNS, note_bytes
 from store.rules import ERASES

@@ -15,8 +15,9 @@ from events.envelope import Envelope, SourceStatus, Status, StoredEvent
 from events.records import Actor, ActorKind
 from store.auditing import EventPlace
 from store.columns import BYTES, EVENTS, FLAG, HEADERS, MAYBE_NUMBER, MAYBE_TEXT, NUMBER, TEXT, check_row
-from store.contract import Header, NewEvent, PartialChunk, RefusalNote, Segment, WorkerNote
+from store.contract import Header, NewEvent, PartialChunk, Segment
 from store.errors import MalformedRow
+from store.notes import RefusalNote, WorkerNote
 from store.packing import CannotUnpack, pack, unpack
 from store.rules import ready_at
 from store.shortening import LONG_KIND, LONG_STATUS, LONG_TYPE, SHORT_KIND, SHORT_STATUS, SHORT_TYPE

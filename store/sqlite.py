@@ -33,19 +33,17 @@ from store.contract import (
     Header,
     Heartbeat,
     Hint,
-    LivingWorker,
     LoadedHeader,
     NewEvent,
     PartialChunk,
-    RefusalNote,
     Segment,
-    WorkerNote,
 )
 from store.errors import StoreUnavailable
 from store.failpoints import reach
 from store.feed import follow
 from store.lifecycle import Reentrant, not_open
 from store.listing import name_damaged
+from store.notes import LivingWorker, RefusalNote, WorkerNote
 from store.notify import Bus, Subscription
 from store.query import ChatQuery
 from store.rules import check_append, check_import, hint_of

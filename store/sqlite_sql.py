@@ -13,16 +13,9 @@ from typing import Any, Final
 
 from events.envelope import StoredEvent
 from store.columns import BYTES, EVENTS, HEADERS, MAYBE_BYTES, NUMBER, TEXT, check_row
-from store.contract import (
-    CommandRecord,
-    Header,
-    LivingWorker,
-    LoadedHeader,
-    PartialChunk,
-    RefusalNote,
-    Segment,
-)
+from store.contract import CommandRecord, Header, LoadedHeader, PartialChunk, Segment
 from store.errors import MalformedRow
+from store.notes import LivingWorker, RefusalNote
 from store.query import ChatQuery
 from store.rows import (
     EVENT_COLUMNS,

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from events.ids import ChatId
 from store.columns import BYTES, HEADERS, NUMBER, check_row
-from store.contract import Header, Heartbeat, PartialChunk, RefusalNote, Segment, WorkerNote
+from store.contract import Header, Heartbeat, PartialChunk, Segment
 from store.errors import OutcomeUnknown
+from store.notes import RefusalNote, WorkerNote
 from store.rows import WRITTEN_EVENT_COLUMNS, WRITTEN_HEADER_COLUMNS, header_row, note_bytes
 from store.rules import ERASES
 from store.sqlite_feed import last_position

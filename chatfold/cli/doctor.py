@@ -23,7 +23,7 @@ from chatfold.settings import Settings
 from events.control import Control, OpenCall, encode_control
 from events.errors import EventsError
 from events.ids import ChatId
-from store.contract import LivingWorker
+from store.notes import LivingWorker
 
 _WIDTH: Final = 400
 _SHOWN: Final = 8

@@ -20,7 +20,7 @@ from chatfold.transfer import ImportedChat, LoadedLog, stored_log
 from events.errors import DigestMismatch
 from events.logfile import LogFile
 from store import open_store, redacted
-from store.contract import LivingWorker
+from store.notes import LivingWorker
 from store.schema import READER_LEVEL
 
 

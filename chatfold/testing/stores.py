@@ -25,17 +25,15 @@ from store.contract import (
     Header,
     Heartbeat,
     Hint,
-    LivingWorker,
     LoadedHeader,
     NewEvent,
     PartialChunk,
-    RefusalNote,
     Segment,
     Store,
-    WorkerNote,
 )
 from store.errors import OutcomeUnknown
 from store.feed import follow
+from store.notes import LivingWorker, RefusalNote, WorkerNote
 from store.query import ChatQuery
 
 __all__ = ["CallName", "CountedCall", "CountingStore", "LosingStore", "WrappedStore"]

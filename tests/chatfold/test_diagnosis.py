@@ -18,7 +18,8 @@ from generation.agents import Agent
 from generation.providers.script import UseTool, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.tools.contract import client_tool
-from store.contract import LivingWorker, LoadedHeader, WorkerNote
+from store.contract import LoadedHeader
+from store.notes import LivingWorker, WorkerNote
 from store.schema import READER_LEVEL
 
 NOW = 10**15

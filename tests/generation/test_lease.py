@@ -17,9 +17,10 @@ from generation.lease import Lease
 from generation.providers.script import Wait, turn
 from generation.providers.scripted import ScriptedProvider
 from generation.runtime import Runtime
-from store.contract import Heartbeat, Store, WorkerNote
+from store.contract import Heartbeat, Store
 from store.errors import StoreUnavailable
 from store.memory import MemoryStore
+from store.notes import WorkerNote
 from tests.generation.tools.support import until
 
 PATIENCE = 60.0

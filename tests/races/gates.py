@@ -24,9 +24,9 @@ from store.contract import (
     LoadedHeader,
     PartialChunk,
     Store,
-    WorkerNote,
 )
 from store.errors import OutcomeUnknown, StoreUnavailable
+from store.notes import WorkerNote
 
 T = TypeVar("T")
 PATIENCE = 20

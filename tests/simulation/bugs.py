@@ -24,9 +24,10 @@ from generation.partials import Leftover
 from generation.plans import Hold, Task
 from generation.runner import ChatRunner
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
-from store.contract import Append, AppendResult, Heartbeat, WorkerNote
+from store.contract import Append, AppendResult, Heartbeat
 from store.errors import OutcomeUnknown
 from store.memory import MemoryStore
+from store.notes import WorkerNote
 
 
 def epoch_fence_removed() -> AbstractContextManager[Any]:

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from events.ids import ChatId, CommandId, WorkerId
-from store.contract import FEED_START, Append, PartialChunk, RefusalNote, Segment, WorkerNote
+from store.contract import FEED_START, Append, PartialChunk, Segment
 from store.errors import FeedEventUnreadable, MalformedRow
+from store.notes import RefusalNote, WorkerNote
 from store.postgres import PostgresStore
 from store.query import ChatQuery
 from store.sqlite import SqliteStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.contract import WorkerNote
+from store.notes import WorkerNote
 from store.rows import note_bytes, refusal_note, worker_note
 
 DAMAGED = [b"", b"{", b"[]", b'{"agents":3}', b'{"release":"\xae"}', 7, "\ud800", None]

@@ -15,8 +15,9 @@ from events.digest import GENESIS
 from events.envelope import StoredEvent
 from events.ids import ChatId, CommandId, WorkerId
 from events.vocabulary import Released
-from store.contract import Append, Appended, AppendResult, Header, Heartbeat, WorkerNote
+from store.contract import Append, Appended, AppendResult, Header, Heartbeat
 from store.memory import MemoryStore
+from store.notes import WorkerNote
 
 _OF_NO_HOLDER: Final = frozenset(
     {
