@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatfold.checks import checked_chat, checked_flag
 from chatfold.keeping import ChatKeeping
@@ -17,8 +18,9 @@ from events.content import Content
 from events.messages import Message
 from events.parts import ContextFault, ContextFilePart, ContextProblemPart, SkillPart
 from events.state import ChatState
+from generation.errors import UnknownAgent
 from generation.plans import may_write_beside
-from generation.staleness import look_whether_stale
+from generation.staleness import look_whether_stale, watched
 from store.append import PlanRun
 
 ResourceStatus: TypeAlias = Literal["ok"] | ContextFault
@@ -50,6 +52,8 @@ class ChatContext(Struct, frozen=True, kw_only=True):
         resources: What was found.
         stale_since: Since when the source is known to have another context (microseconds UTC); None: not known to.
         refreshing: Whether it will be collected anew before the model is asked again.
+        looked: Whether the source was asked just now. Not without ``look``, before anything is recorded, and where the
+            source cannot tell (it has no ``revision_for``).
     """
 
     source: str | None = None
@@ -57,6 +61,7 @@ class ChatContext(Struct, frozen=True, kw_only=True):
     resources: Sequence[ContextResource] = ()
     stale_since: int | None = None
     refreshing: bool = False
+    looked: bool = False
 
     @property
     def dirty(self) -> bool:
@@ -72,18 +77,24 @@ class ChatContexts(ChatKeeping):
 
         Args:
             chat: The chat.
-            look: Ask the source first whether it has another context by now, and mark the chat if so. Only an engine
-                that has the chat's agent can ask; a worker asks by itself when it begins to run a chat.
+            look: Ask the source first whether it has another context by now, and mark the chat if so; ``looked`` says
+                whether it could be asked. A worker asks by itself when it begins to run a chat.
 
         Raises:
             ChatNotFound: There is no such chat.
+            UnknownAgent: This engine is to look, and does not have the chat's agent.
         """
         known, asked = checked_chat(chat), checked_flag(look, "$.look")
         loaded = await self._load("context", known)
+        looked = False
         if asked:
+            control = loaded.state.control
+            if control.agent not in self.runtime.agents:
+                raise UnknownAgent(control.agent, tuple(self.runtime.agents))
+            looked = watched(self.runtime, control) is not None
             await look_whether_stale(self.runtime, known, loaded.state.control, self.runtime.identity())
             loaded = await self.runtime.journal.load(known, transcript=True) or loaded
-        return _shown(loaded.state)
+        return replace(_shown(loaded.state), looked=looked)
 
     async def refresh_context(self, chat: str, *, command_id: str | None = None) -> Receipt:
         """Have the context collected anew before the model is asked again; a turn that runs does so too.

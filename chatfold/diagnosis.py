@@ -49,6 +49,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
         control: The control in it.
         workers: The leases that are kept.
         refusal: The last command that was refused, if one is known.
+        unknown_tools: Tools that the chat chose (``set_active_tools``), and that its agent does not have in any worker:
+            the model is not offered them. Empty where no worker says what its agent has.
     """
 
     chat: str
@@ -64,6 +66,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     control: Control
     workers: tuple[LivingWorker, ...]
     refusal: RefusalNote | None
+    unknown_tools: tuple[str, ...] = ()
 
     @property
     def lease_until(self) -> int | None:
@@ -109,6 +112,8 @@ def diagnose(
     header, state = loaded.header, classify(control)
     seen = _Seen(header, control, loaded.now, loaded.holder_alive, workers)
     found = _special(seen, state) or _BY_STATUS[control.status](seen)
+    unknown = _unknown_tools(control, workers or ())
+    advice = f"{found.advice} {_UNKNOWN_TOOLS.format(names=', '.join(map(repr, unknown)), agent=control.agent)}"
     return Diagnosis(
         chat=header.chat,
         status=control.status,
@@ -117,13 +122,25 @@ def diagnose(
         acts="operator" if found.stuck else found.acts,
         next=found.text,
         at=found.at,
-        advice=found.advice,
+        advice=advice.strip() if unknown else found.advice,
         now=loaded.now,
         header=header,
         control=control,
         workers=tuple(workers or ()),
         refusal=refusal,
+        unknown_tools=unknown,
     )
+
+
+def tools_of_workers(agent: str, workers: Iterable[LivingWorker]) -> frozenset[str] | None:
+    """Return the tools that an agent has in any of some workers; None where none of them says."""
+    said = [each.note.tools[agent] for each in workers if agent in each.note.tools]
+    return frozenset(name for names in said for name in names) if said else None
+
+
+def _unknown_tools(control: Control, workers: Iterable[LivingWorker]) -> tuple[str, ...]:
+    known = tools_of_workers(control.agent, workers) if control.active_tools else None
+    return () if known is None else tuple(name for name in control.active_tools or () if name not in known)
 
 
 def diagnose_log(chat: ChatId, log: Iterable[Recorded]) -> Diagnosis:
@@ -270,6 +287,7 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
     return _Next("worker", text, at)
 
 
+_UNKNOWN_TOOLS: Final = "It chose tools that agent {agent!r} does not have: {names}. See set_active_tools."
 _IF_DEAD: Final = "If its process died, another worker takes the chat when the lease has ended."
 
 _BY_STATUS: Final[Mapping[str, Callable[[_Seen], _Next]]] = {

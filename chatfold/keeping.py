@@ -23,6 +23,7 @@ from chatfold.checks import (
     checked_tool_names,
 )
 from chatfold.commanding import Commanding
+from chatfold.diagnosis import tools_of_workers
 from chatfold.inputs import derived_chat_id
 from chatfold.receipts import Receipt
 from chatfold.retention import may_be_deleted
@@ -127,15 +128,19 @@ class ChatKeeping(Commanding):
             command_id: See the class.
 
         Raises:
-            InvalidValue: It is no list of texts, or the chat's agent, where this engine has it, does not have them all.
+            InvalidValue: It is no list of texts, or the chat's agent does not have them all, as far as that is known:
+                of an agent that this engine does not have, living workers say which tools it has.
             TransitionNotAllowed: The chat is archived, or it began before this release was alone with its database.
         """
         command = c.SetActiveTools(tools=checked_tool_names(tools))
+        workers = await self.runtime.journal.store.list_workers() if command.tools else ()
 
         def commands(run: PlanRun) -> Sequence[c.AnyCommand]:
-            agent = self.runtime.agents.get(run.state.control.agent)
-            if agent is not None:
-                check_known_tools(command.tools or (), agent.name, agent.tool_names)
+            name = run.state.control.agent
+            agent = self.runtime.agents.get(name)
+            known = tools_of_workers(name, workers) if agent is None else agent.tool_names
+            if known is not None:
+                check_known_tools(command.tools or (), name, known)
             return (command,)
 
         return await self._commands(chat, commands, command_id, (command.trigger, command))

@@ -31,8 +31,11 @@ from generation.providers.contract import Provider
 from generation.tools.execute import CallStarter, start_call
 from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal
+from store.log import get_logger
 from store.notes import WorkerNote
 from store.schema import READER_LEVEL
+
+_log: Final = get_logger(__name__)
 
 MOST_KEPT: Final = 1024
 """Policies, and declarations of agents under them, that are kept to be used again."""
@@ -137,6 +140,7 @@ class Runtime:
     call_starter: CallStarter = start_call
     leftovers: Callable[[ChatId], Leftovers] = no_leftovers_read
     _policies: dict[tuple[object, ...], Held] = field(default_factory=dict)
+    _missing: dict[tuple[object, ...], None] = field(default_factory=dict)
     _declared: dict[tuple[str, str], Declared] = field(default_factory=dict)
     _options: OptionsDigests = field(default_factory=OptionsDigests)
     _actor: Actor | None = None
@@ -173,6 +177,8 @@ class Runtime:
             return None
         chosen = control.active_tools
         active = None if chosen is None else tuple(tool.name for tool in agent.offered(chosen))
+        if chosen and active is not None and len(active) < len(chosen):
+            self._tell_missing(control, set(chosen) - set(active))
         key = (control.agent, control.model, control.effort, active, min(level, READER_LEVEL))
         held = self._policies.get(key)
         revision = _revision(agent)
@@ -180,6 +186,14 @@ class Runtime:
             _make_room(self._policies)
             held = self._policies[key] = _held(agent, control, level, self.settings.model_retry_unit)
         return held
+
+    def _tell_missing(self, control: Control, missing: set[str]) -> None:
+        """Log once that a chat chose tools that its agent does not have, or not any more."""
+        key = (control.chat, control.active_tools)
+        if key not in self._missing:
+            _make_room(self._missing)
+            self._missing[key] = None
+            _log.warning("active_tools_unknown", chat=control.chat, agent=control.agent, tools=sorted(missing))
 
     def declared(self, agent: Agent, policy: Policy, digest: str) -> Declared:
         """Return what an agent of this process says in each request under a policy, known by its digest.
@@ -219,6 +233,7 @@ class Runtime:
             reader_level=READER_LEVEL,
             process=f"{socket.gethostname()}:{os.getpid()}",
             lease=round(self.settings.lease * 1e6),
+            tools={name: tuple(sorted(agent.tool_names)) for name, agent in self.agents.items()},
         )
 
     @property

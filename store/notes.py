@@ -11,7 +11,8 @@ class WorkerNote(Struct, frozen=True, kw_only=True):
     """What a worker says of itself when it takes its lease, for people who look why a chat does not move.
 
     ``agents``: whose chats it runs. ``capacity``: how many at once. ``process``: host and process id. ``lease``: how
-    long its lease lasts without being renewed, microseconds; 0 where a release says nothing of it.
+    long its lease lasts without being renewed, microseconds; 0 where a release says nothing of it. ``tools``: the names
+    of the tools of each agent; without an entry where a release says nothing of them.
     """
 
     agents: tuple[str, ...] = ()
@@ -20,6 +21,7 @@ class WorkerNote(Struct, frozen=True, kw_only=True):
     reader_level: int = 1
     process: str = ""
     lease: int = 0
+    tools: dict[str, tuple[str, ...]] = {}
 
 
 class LivingWorker(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import pytest
@@ -60,15 +61,6 @@ async def test_names_that_the_agent_does_not_have_are_refused(names: Sequence[st
         assert (state.control.active_tools, state.control.version) == (None, version)
 
 
-async def test_whoever_does_not_have_the_agent_cannot_know_its_tools(sqlite_url: str) -> None:
-    async with engine_of(WRITER, url=sqlite_url) as engine:
-        chat = (await engine.create_chat("writer", "Hi.")).chat
-        await engine.settled(chat)
-        async with engine_of(url=sqlite_url) as other:
-            await other.set_active_tools(chat, ["elsewhere"])
-        assert await chosen(engine, chat) == ("elsewhere",)
-
-
 async def test_an_archived_chat_takes_no_choice() -> None:
     async with engine_of(WRITER) as engine:
         chat = (await engine.create_chat("writer", "Hi.")).chat
@@ -108,3 +100,35 @@ async def test_another_agent_takes_over_what_it_has_of_the_choice(
     policy = state.need_transcript("policy").policies[state.control.policy]
     own: dict[tuple[str, ...] | None, list[str]] = {None: ["draw"], (): ["draw", "read"]}
     assert [each.name for each in policy.tools] == own.get(after, ["read"])
+
+
+async def test_an_engine_without_the_agent_asks_the_living_workers(sqlite_url: str) -> None:
+    async with engine_of(WRITER, url=sqlite_url) as worker, Engine(sqlite_url, worker=False) as web:
+        chat = (await web.create_chat("writer", "Hi.")).chat
+        await web.settled(chat)
+        with pytest.raises(InvalidValue, match="agent 'writer' has no tool 'nope'; it has: read, write"):
+            await web.set_active_tools(chat, ["read", "nope"])
+        await web.set_active_tools(chat, ["read"])
+        assert await chosen(worker, chat) == ("read",)
+        elsewhere = (await web.create_chat("painter")).chat
+        await web.set_active_tools(elsewhere, ["nope"])  # nobody knows what it has
+        assert await chosen(web, elsewhere) == ("nope",)
+
+
+async def test_a_name_that_is_left_over_is_told(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with Engine(sqlite_url, worker=False) as web:
+        chat = (await web.create_chat("writer")).chat
+        await web.set_active_tools(chat, ["read", "nope"])
+        assert (await web.diagnose(chat)).unknown_tools == ()
+        with caplog.at_level(logging.WARNING):
+            async with engine_of(WRITER, url=sqlite_url):
+                for _ in range(2):
+                    await web.send_message(chat, "Hi.")
+                    assert (await web.settled(chat)).control.status == "waiting"
+                found = await web.diagnose(chat)
+    assert found.unknown_tools == ("nope",)
+    assert found.advice == (
+        "Send a message. It chose tools that agent 'writer' does not have: 'nope'. See set_active_tools."
+    )
+    told = [vars(each) for each in caplog.records if each.getMessage() == "active_tools_unknown"]
+    assert [(each["chat"], each["agent"], each["tools"]) for each in told] == [(chat, "writer", ["nope"])]

@@ -16,6 +16,7 @@ from events.ids import ChatId
 from generation.agents import Agent
 from generation.context import Context, StaticContext
 from generation.context_directory import DirectoryContext
+from generation.errors import UnknownAgent
 from generation.tools.contract import tool
 from tests.e2e.checks import check
 from tests.e2e.kit import SETTINGS, Place, Scene, outputs, results, stage, texts
@@ -175,6 +176,11 @@ async def test_looking_marks_and_a_directory_that_is_as_before_takes_the_mark_ba
         assert not (await engine.context(chat)).dirty
         marked = await engine.context(chat, look=True)
         assert marked.dirty
+        assert (marked.looked, (await engine.context(chat)).looked) == (True, False)
+        async with Engine(url, worker=False) as other:
+            with pytest.raises(UnknownAgent, match="made without agents"):
+                await other.context(chat, look=True)
+            assert (await other.context(chat)).dirty
         assert (await engine.context(chat, look=True)).stale_since == marked.stale_since
         put(tmp_path, {"w/AGENTS.md": "One."})
         assert not (await engine.context(chat, look=True)).dirty

@@ -26,7 +26,8 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
         holder: The worker that holds it.
         lease_until: Until when the holder's lease lives or lived.
         control: All facts of the state, as the store's header keeps them.
-        workers: The workers that live: ``worker``, ``expires_at``, ``agents``, ``capacity``, ``release``, ``process``.
+        workers: The workers that live: ``worker``, ``expires_at``, ``agents``, ``capacity``, ``release``, ``process``,
+            and of each agent the names of its ``tools``.
         refusal: The last command that was refused: ``at``, ``trigger``, ``code``, ``state``, ``reason``, ``actor``.
         incidents: What happened in its turns, the newest turn's first: ``kind``, ``fault`` (whether something went
             wrong), ``turn`` (the version that opened it), ``turns_ago``, ``version``, ``what``, ``advice``.
