@@ -96,7 +96,7 @@ class ProviderPool:
         chat's own model.
 
         Raises:
-            UnknownModel: An agent names a provider that does not exist.
+            UnknownModel: An agent, or its titles, names a provider that does not exist.
             MissingExtra: The SDK of one is not installed.
             AgentDeclarationError: The protocol of a model's provider does not take an option, or has no such tool.
         """
@@ -108,6 +108,10 @@ class ProviderPool:
                     agent.check_model(config, given.name)  # of one of another name: what it speaks is known only now
             if (own := agent.find_model()) is not None:
                 self.get(own.reference)
+            for model in agent.titles.configured if agent.titles is not None else ():
+                if not self.knows(model.provider):
+                    why = f"there is no such provider for titles; known here: {', '.join(self.names())}"
+                    raise UnknownModel(model.reference, why)
             if agent.compaction is not None:
                 try:
                     self.get(agent.compaction.reference)

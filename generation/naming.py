@@ -61,6 +61,11 @@ class Titles:
         object.__setattr__(self, "cheap", tuple(map(_model, self.cheap)))
         object.__setattr__(self, "model", None if self.model is None else _model(self.model))
 
+    @property
+    def configured(self) -> tuple[ModelConfig, ...]:
+        """All models that it names."""
+        return tuple(_model(model) for model in (self.model, *self.cheap) if model is not None)
+
     def candidates(self, own: ModelConfig | None, configured: Sequence[ModelConfig]) -> tuple[ModelConfig, ...]:
         """Return who is asked, in order, each once.
 

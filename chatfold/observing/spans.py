@@ -36,6 +36,8 @@ _Value: TypeAlias = str | int | float | bool | list[str]
 _Key: TypeAlias = tuple[ChatId, int, int]
 
 _NO_CONTEXT: Final = otel_context.Context()
+_INTERRUPT: Final = "user_interrupt"
+"""The cause by which a call is cancelled because its user wanted it: no failure, and nothing to be alarmed by."""
 _NOT_ENDED: Final = frozenset({"error", "abandoned"})
 
 
@@ -140,7 +142,10 @@ class SpanObserver(Observer):
         if self._content:
             attributes[names.OUTPUT_MESSAGES] = contents.output_messages(ended.parts(), step.finish_reason)
         span.set_attributes(attributes)
-        _fail(span, ended.error.kind if ended.error is not None else ended.cause)
+        if ended.error is None and ended.cause == _INTERRUPT:
+            span.set_attribute(names.CANCELLED_BY, _INTERRUPT)
+        else:
+            _fail(span, ended.error.kind if ended.error is not None else ended.cause)
         span.end(max(step.ended_at or call.at, call.at) * 1000)
 
     def tool_begun(self, effect: Effect, call: ToolCall, *, at: int) -> None:
@@ -164,7 +169,7 @@ class SpanObserver(Observer):
         if span is None:
             return
         if result is None:
-            _fail(span, "cancelled")
+            span.set_attribute(names.CANCELLED_BY, "turn_stopped")  # whatever stopped it, the tool did not fail
         else:
             if self._content:
                 span.set_attribute(names.TOOL_CALL_RESULT, contents.tool_result(result.answer))

@@ -29,7 +29,7 @@ from events.ids import ChatId
 from events.messages import Step
 from events.state import ChatState
 from events.vocabulary import SideCallRecorded, TitleChanged, TurnLabelChanged
-from generation.errors import ClassifiedError
+from generation.errors import ClassifiedError, UnknownModel
 from generation.naming import LABEL_SYSTEM, TITLE_SYSTEM
 from generation.side_calls import Question, ask
 from generation.side_jobs import SideJobs
@@ -70,6 +70,14 @@ class Models:
         helper = Agent(name="helper", model=MODEL, titles=titles, **agent)
         settings = Settings(model_retry_unit=0.0001)
         return Engine(url, [helper], providers={"scripted": self.provider}, settings=settings)
+
+
+@pytest.mark.parametrize("titles", [Titles(model="nope/x"), Titles(cheap=["anthropic/y", "nope/x"])])
+async def test_a_provider_that_there_is_not_is_refused_when_the_engine_opens(titles: Titles) -> None:
+    helper = Agent(name="helper", model="scripted/any", titles=titles)
+    engine = Engine("memory://", [helper], providers={"scripted": ScriptedProvider([])})
+    with pytest.raises(UnknownModel, match=r"nope/x.*no such provider for titles; known here: scripted, "):
+        await engine.__aenter__()
 
 
 async def until(engine: Engine, chat: str, met: Callable[[Recorded], bool]) -> Recorded:

@@ -12,10 +12,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from chatfold import result, tool
+from chatfold import Agent, Engine, Settings, result, tool
 from chatfold.observing import SpanObserver
 from chatfold.observing import conventions as names
 from generation.providers.script import Script, Think, UseTool, Wait, turn
+from generation.providers.scripted import ScriptedProvider
 from tests.chatfold.observing.kit import OVERLOADED, REFUSED, SECRET, control_of, engine_of, said
 
 
@@ -150,6 +151,45 @@ async def test_an_overtaken_call_ends_in_the_turn_that_it_began_in() -> None:
     assert parent(cut) == first.context.span_id
     assert parent(whole) == second.context.span_id
     assert get(cut, names.ERROR_TYPE) == "history_changed"
+
+
+async def test_a_users_interrupt_is_no_error() -> None:
+    traces, never, reached = Traces(), asyncio.Event(), asyncio.Event()
+    async with engine_of([turn("One ", Wait(never, reached.set))], [traces.observer]) as engine:
+        created = await engine.create_chat("helper", owner="ann", message="Hello.")
+        await reached.wait()
+        await engine.interrupt(created.chat)
+        await engine.settled(created.chat)
+    (cut,), (agent,) = traces.named("chat"), traces.named("invoke_agent")
+    assert get(cut, names.CANCELLED_BY) == "user_interrupt"
+    assert get(agent, names.TURN_OUTCOME) == "interrupted"
+    assert [span.status.status_code for span in (cut, agent)] == [StatusCode.UNSET, StatusCode.UNSET]
+    assert not any(names.ERROR_TYPE in (span.attributes or {}) for span in (cut, agent))
+
+
+async def test_a_tool_that_is_stopped_with_its_turn_did_not_fail() -> None:
+    traces, reached = Traces(), asyncio.Event()
+
+    @tool
+    async def sleep() -> str:
+        """Sleep."""
+        reached.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    agent = Agent(name="helper", model="scripted/any", tools=[sleep])
+    providers = {"scripted": ScriptedProvider([turn(UseTool("sleep"))])}
+    settings = Settings(poll=0.05, grace=0.05)
+    async with Engine(
+        "memory://", [agent], providers=providers, settings=settings, observers=[traces.observer]
+    ) as engine:
+        created = await engine.create_chat("helper", "Hello.")
+        await reached.wait()
+        await engine.interrupt(created.chat)
+        await engine.settled(created.chat)
+    (stopped,) = traces.named("execute_tool")
+    assert get(stopped, names.CANCELLED_BY) == "turn_stopped"
+    assert stopped.status.status_code is StatusCode.UNSET
 
 
 async def test_a_turn_that_waits_for_its_client_is_one() -> None:
