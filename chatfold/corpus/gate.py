@@ -19,7 +19,7 @@ from chatfold.replaying.decisions import DRIFTS, decision_drifts
 from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
 from chatfold.replaying.many import each
 from chatfold.rerunning.run import rerun_events
-from chatfold.rerunning.words import told_of
+from chatfold.rerunning.words import section_said, told_of
 from chatfold.testing.prompts import prompt_problems
 from chatstate.audit import audit
 from events.diff import Change
@@ -209,7 +209,9 @@ class _Run:
         if report.unsupported is not None:
             self.unsupported = str(report.unsupported)
         if report.difference is None:
-            return None
+            # What the agents say is not compared here, and what a hook had said of a compaction is in no log.
+            built = [change for change in report.sections if change.section == "messages"]
+            return self._found("rerun", section_said(built[0], len(built)), built[0].version) if built else None
         said = " / ".join(line.strip() for line in told_of(report.difference))
         return self._found("rerun", said, report.difference.version, report.difference.changes)
 

@@ -60,8 +60,8 @@ class Fate(Struct, frozen=True, kw_only=True):
         """Whether what its model said came to an end, whatever became of it then."""
         if self.own or (self.message is not None and not self.message.interrupted):
             return True
-        # A summary of what was erased meanwhile: the next attempt tells of it.
-        dropped = self.kind == "compact" and isinstance(self.ended, v.AttemptStarted)
+        # A summary of what was erased meanwhile, or an answer to what was edited away: the next attempt tells of it.
+        dropped = self.kind in ("compact", "generate") and isinstance(self.ended, v.AttemptStarted)
         return dropped and self.step is not None and self.step.finish_reason != "unknown"
 
     @property

@@ -19,6 +19,7 @@ from events import vocabulary as v
 from events.content import Json
 from events.envelope import Recorded
 from events.errors import InvalidValue
+from events.ledger import steps_of
 from events.parts import ToolCallPart
 from events.records import Policy, ReleaseReason
 from events.values import parse_json_strict
@@ -192,13 +193,8 @@ def _retry_unit(log: Iterable[Recorded], policies: Mapping[str, Policy]) -> floa
 
 def _keeping(log: Iterable[Recorded]) -> frozenset[tuple[str, str]]:
     """Return the models, by provider and name, whose service kept responses to go on from."""
-    steps = (
-        message.step
-        for each in log
-        if isinstance(each.event, v.StepCommitted | v.InterruptionFinished)
-        for message in each.event.added
-    )
-    return frozenset((step.provider, step.model) for step in steps if step is not None and step.kept is not None)
+    steps = (step for each in log for step in steps_of(each.event))
+    return frozenset((step.provider, step.model) for step in steps if step.kept is not None)
 
 
 def _groups(log: Iterable[Recorded]) -> Iterator[Group]:

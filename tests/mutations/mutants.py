@@ -366,5 +366,15 @@ MUTANTS: Final = (
         version=70,
         rule="D1",
     ),
+    Mutant(
+        name="answers_are_shown_backwards",
+        file="generation/prompt_parts.py",
+        old="            return _text(text_of(part.text), _metadata(part.metadata))\n",
+        new="            return _text(text_of(part.text)[::-1], _metadata(part.metadata))\n",
+        log="client_gone",
+        check="rerun",
+        version=16,
+        rule="D11",
+    ),
 )
 """All of them."""

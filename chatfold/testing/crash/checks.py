@@ -21,7 +21,7 @@ from events.envelope import Recorded
 from events.ids import CallKey
 from events.parts import ToolCallPart, ToolResultPart
 from events.reasons import Reason
-from events.replay import replay
+from events.replay import steps
 from events.vocabulary import AttemptStarted, ToolResultRecorded
 
 
@@ -142,7 +142,7 @@ def tools_announced(case: Case) -> Iterator[str]:
     """What ran was recorded as started before it ran: under that epoch, in that attempt."""
     announced = {
         (f"{case.chat}/{call}", step.after.control.epoch, step.recorded.event.attempt)
-        for step in replay(case.log)
+        for step in steps(case.log)
         if isinstance(step.recorded.event, AttemptStarted)
         for call in step.recorded.event.calls
     }

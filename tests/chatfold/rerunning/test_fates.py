@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from msgspec.structs import replace
+
 from chatfold import Agent, tool
 from chatfold.rerunning.fates import fates
 from chatfold.rerunning.run import rerun_events
@@ -11,13 +14,16 @@ from chatfold.testing import ScriptedProvider, UseTool, VirtualTime, turn
 from chatstate import commands as c
 from chatstate.classify import X
 from events.envelope import Recorded
+from events.ids import message_id
+from events.messages import FinishReason
 from events.parts import ToolResultPart
 from events.reasons import Reason
+from events.records import AttemptReport
 from events.vocabulary import InterruptionFinished, ToolResultRecorded
 from store.contract import Append, AppendResult
 from store.memory import MemoryStore
 from tests.chatstate import build as b
-from tests.chatstate.reach import reach, running_tools
+from tests.chatstate.reach import generating, reach, running_tools
 
 
 def test_a_call_whose_tool_said_that_it_did_not_happen_had_begun_to_be_asked() -> None:
@@ -32,6 +38,16 @@ def test_a_call_whose_tool_said_that_it_did_not_happen_had_begun_to_be_asked() -
     found = dict(fates(chat.log))
     assert found[start.version].begun
     assert found[start.version].before == {call.key}
+
+
+@pytest.mark.parametrize(("reason", "ended"), [("stop", True), ("unknown", False)])
+def test_an_answer_that_an_edit_overtook_may_have_come_to_its_end(reason: FinishReason, ended: bool) -> None:
+    chat = reach(X.R0, work=generating)
+    start = chat.log[-1].version
+    chat.do(c.EditMessage(target=message_id(1, 1), message=b.user("Rather this.")))
+    cut = AttemptReport(step=replace(b.STEP, finish_reason=reason))
+    chat.do(replace(b.start(chat), cut=cut))
+    assert dict(fates(chat.log))[start].ends is ended
 
 
 @tool
