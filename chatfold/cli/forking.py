@@ -9,12 +9,14 @@ import typer
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from chatfold.checks import checked_model
 from chatfold.cli.agents import load_agents
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import ForkedLine
 from chatfold.engine import Engine
+from chatfold.inputs import message_of
 from chatfold.replaying.effects import ToolEffect, effects_after
 from chatfold.replaying.logs import LogSource
 from chatfold.settings import Settings
@@ -56,6 +58,10 @@ def run_fork(
     """
     if fork.resume and fork.message is not None:
         raise UsageProblem("--resume runs the turn that is owed, --message begins another: give one of them")
+    # Before anything is made: a fork that is half done would be there, and its id taken.
+    checked_model(fork.model)
+    if fork.message is not None:
+        message_of(fork.message)
     settings = load_settings(db, log_level)
     url = existing_store(settings)
     log = LogSource("chat", fork.chat, url).read()

@@ -31,7 +31,7 @@ from chatfold.rerunning.sections import (
     read_sections,
     write_sections,
 )
-from chatfold.rerunning.words import grouped, section_said, section_shown, verdict_of
+from chatfold.rerunning.words import grouped, section_said, section_shown, strangers_said, verdict_of
 from events.diff import Change, plain
 from events.envelope import Recorded
 from events.errors import EventsError
@@ -125,8 +125,9 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
     report = rerun_events(log.name, recorded, agents, redacted=log.redacted)
     sections = [change for change in report.sections if change.section not in wanted.ignored]
     lines = tuple(_section_lines(sections, then, report.today, show=wanted.show))
+    unsaid = strangers_said(report, wanted.ignored) if wanted.agents else None
     return _Done(
-        line=_line(report, recorded, lines),
+        line=_line(report, recorded, lines, unsaid),
         told=tuple(section_said(change, count) for change, count in grouped(sections)),
         today=msgspec.json.encode(report.today) if wanted.agents else b"",
     )
@@ -143,14 +144,16 @@ def _not_run(source: LogSource, why: str) -> _Done:
     return _Done(line=RerunLine(log=source.name, same=False, problem=printable(why)))
 
 
-def _line(report: RerunReport, recorded: Sequence[Recorded], sections: tuple[SectionLine, ...]) -> RerunLine:
+def _line(
+    report: RerunReport, recorded: Sequence[Recorded], sections: tuple[SectionLine, ...], unsaid: str | None
+) -> RerunLine:
     difference = report.difference
     line = RerunLine(
         log=report.log,
-        same=report.same and not sections,
+        same=report.same and not sections and unsaid is None,
         events=report.events,
         again=report.again,
-        said=verdict_of(report),
+        said="; ".join(filter(None, (verdict_of(report), unsaid))),
         sections=sections,
         not_compared=report.not_compared,
         problem=None if report.unsupported is None else f"it cannot be run again: {report.unsupported}",
@@ -203,8 +206,8 @@ def _print(out: Out, done: _Done, *, json: bool) -> None:
         out.data.line(printable(f"  {text}"))
         for shown in section.shown:
             out.data.line(printable(f"    {shown}"))
-    if not line.same or line.sections:
-        for not_compared in line.not_compared:
+    for not_compared in line.not_compared:
+        if not line.same or not_compared.startswith("messages"):
             out.note(printable(f"  not compared: {not_compared}"))
 
 

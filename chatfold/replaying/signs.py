@@ -79,9 +79,7 @@ def compaction_loop(turn: Turn) -> Iterator[Sign]:
                 _SMALLER,
             )
             return
-    automatic = [
-        step for step, event in turn.of(v.AttemptStarted) if event.kind == "compact" and event.decision.rule == COMPACT
-    ]
+    automatic = list(_compactions(turn))
     answers = [step.recorded.version for step, event in turn.of(v.StepCommitted) if event.added and _by_model(step)]
     close = [
         later
@@ -100,10 +98,27 @@ def compaction_loop(turn: Turn) -> Iterator[Sign]:
         )
 
 
+def _compactions(turn: Turn) -> Iterator[ReplayStep]:
+    """Yield the start of each automatic compaction that was committed: of several tries the last."""
+    started: ReplayStep | None = None
+    for step in turn.steps:
+        event = step.recorded.event
+        if isinstance(event, v.AttemptStarted):
+            started = step if event.kind == "compact" and event.decision.rule == COMPACT else None
+        elif isinstance(event, v.CompactionCommitted) and started is not None:
+            yield started
+            started = None
+
+
 _SMALLER: Final = (
     "See what fills the prompt (`chatfold step`, the prompt's pane): long tool results, a long system prompt, many "
     "tools. Let tools give less, or give the model a larger context_limit or compaction_threshold (docs/compaction.md)."
 )
+
+
+def _calls_a_model(step: ReplayStep) -> bool:
+    running = step.before.control.running
+    return running is not None and running.kind in ("generate", "compact")
 
 
 def _by_model(step: ReplayStep) -> bool:
@@ -113,7 +128,7 @@ def _by_model(step: ReplayStep) -> bool:
 
 def retry_storm(turn: Turn) -> Iterator[Sign]:
     """Many model calls that failed and were tried again."""
-    failed = list(turn.of(v.RetryScheduled))
+    failed = [(step, event) for step, event in turn.of(v.RetryScheduled) if _calls_a_model(step)]
     if len(failed) < RETRIES:
         return
     waited = sum(event.delay_us for _, event in failed)
@@ -201,7 +216,14 @@ def _allowed(turn: Turn, action: int) -> float:
 
 
 def _finished(turn: Turn, cause: str) -> Iterator[tuple[ReplayStep, v.TurnFinished]]:
-    return ((step, event) for step, event in turn.of(v.TurnFinished) if event.cause == cause)
+    """Yield the end of a turn, where it has that cause; of one that was resumed and ended again the last end counts."""
+    last = _last_end(turn)
+    return ((step, event) for step, event in turn.of(v.TurnFinished) if event.cause == cause and step is last)
+
+
+def _last_end(turn: Turn) -> ReplayStep | None:
+    ends = (v.TurnFinished, v.TurnFailed, v.InterruptionFinished, v.ActionExpiredTurnEnded)
+    return next((step for step in reversed(turn.steps) if isinstance(step.recorded.event, ends)), None)
 
 
 def step_limit(turn: Turn) -> Iterator[Sign]:
@@ -271,6 +293,8 @@ def _stoppers(turn: Turn) -> str:
 def failed_turn(turn: Turn) -> Iterator[Sign]:
     """An end by an error."""
     for step, event in turn.of(v.TurnFailed):
+        if step is not _last_end(turn):  # it was resumed, and ended otherwise
+            continue
         if event.decision is not None and event.decision.rule == OVER_LIMIT:  # its cause is told as another kind
             continue
         said = f": {event.error.message.value}" if event.error.message.available else ""

@@ -42,6 +42,7 @@ class RerunReport(Struct, frozen=True, kw_only=True):
         unsupported: Why the log cannot be run again; None where it can.
         sections: The sections of requests that are others today, as far as it was run.
         not_compared: What was not compared, and why.
+        strangers: Agents of the log that were not given: what they declare today was not compared.
         today: What today's requests say, where agents are given.
     """
 
@@ -52,6 +53,7 @@ class RerunReport(Struct, frozen=True, kw_only=True):
     unsupported: Unsupported | None = None
     sections: tuple[SectionChange, ...] = ()
     not_compared: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
     today: Sections = field(default_factory=Sections)
 
     @property
@@ -118,13 +120,18 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent], *, 
         again=comparison.at,
         difference=found[0] if found else None,
         sections=tuple(comparison.sections),
+        strangers=_strangers(director),
         not_compared=tuple(_not_compared(recorded, director, redacted=redacted)),
         today=director.today,
     )
 
 
+def _strangers(director: Director) -> tuple[str, ...]:
+    return tuple(sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys()))
+
+
 def _not_compared(recorded: list[Recorded], director: Director, *, redacted: bool) -> Iterator[str]:
-    missing = sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys())
+    missing = _strangers(director)
     if missing:
         yield f"system, tools, options: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
     if redacted:

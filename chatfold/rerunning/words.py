@@ -6,6 +6,7 @@ Texts of system prompts and declarations of tools are no content, and are shown 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from difflib import unified_diff
 from itertools import islice
 from typing import Final
@@ -17,6 +18,8 @@ from events.diff import MISSING, Change
 from events.envelope import Recorded
 from events.vocabulary import decision_of
 
+_DECLARED: Final = frozenset({"system", "tools", "options", "policy"})
+"""Sections that come from what agents declare."""
 SHOWN: Final = 8
 """Changes of one event that are said; how many more there are is said too."""
 
@@ -37,6 +40,20 @@ def verdict_of(report: RerunReport) -> str:
     if report.difference is None:
         return f"all {report.events} events came out again"
     return f"{report.again} of {report.events} events came out again; it parts at version {report.difference.version}"
+
+
+def strangers_said(report: RerunReport, ignored: AbstractSet[str]) -> str | None:
+    """Return what is to be said where agents are given and the log's own is not among them; None where that is well.
+
+    Args:
+        report: What became of a rerun with agents.
+        ignored: Sections that may be others; where all are that agents declare, nothing is left to compare.
+    """
+    if not report.strangers or ignored >= _DECLARED:
+        return None
+    names, one = ", ".join(report.strangers), len(report.strangers) == 1
+    said = f"{names} {'is' if one else 'are'} not among the agents given"
+    return f"{said}, so nothing that {'it declares' if one else 'they declare'} was compared"
 
 
 def told(report: RerunReport) -> Iterator[str]:

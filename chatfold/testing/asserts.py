@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from chatfold.replaying.logs import Log, LogSource
 from chatfold.rerunning.run import rerun_events
 from chatfold.rerunning.sections import Section
-from chatfold.rerunning.words import told
+from chatfold.rerunning.words import strangers_said, told
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from chatstate.audit import audit
@@ -67,13 +67,18 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
 
     Raises:
         AssertionError: It does not; the text names the first version where it parts from the log, with what came then
-            and now, and the sections that changed. Or it cannot be run again; the text says why.
+            and now, and the sections that changed. Or it cannot be run again, or agents are given and the log's own is
+            not among them; the text says so.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
     """
     opened = _opened(log)
-    report = rerun_events(_name(log), read_events(opened), agents, redacted=_is_redacted(opened))
+    given = list(agents)
+    report = rerun_events(_name(log), read_events(opened), given, redacted=_is_redacted(opened))
+    unsaid = strangers_said(report, frozenset(ignore)) if given else None
+    if unsaid is not None:
+        raise AssertionError(f"{_name(log)}: {unsaid}")
     changed = tuple(change for change in report.sections if change.section not in ignore)
     if not report.same or changed:
         lines = told(replace(report, sections=changed))

@@ -1,6 +1,7 @@
 """What tests say of a recorded chat: in whatever form they have it, and with words that name where it is wrong."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -157,3 +158,13 @@ def test_a_prompt_that_changed_fails_unless_it_may(exported: bytes) -> None:
     with pytest.raises(AssertionError, match="system: another text in a request, first at version 5"):
         assert_reruns(exported, [other])
     assert_reruns(exported, [other], ignore=["system"])
+
+
+def test_agents_without_that_of_the_log_compare_nothing_and_fail(exported: bytes) -> None:
+    renamed = dataclasses.replace(AGENT, name="renamed")
+    with pytest.raises(
+        AssertionError, match=f"{AGENT.name} is not among the agents given, so nothing that it declares"
+    ):
+        assert_reruns(exported, [renamed])
+    assert_reruns(exported, [renamed], ignore=["system", "tools", "options", "policy"])
+    assert_reruns(exported, [])

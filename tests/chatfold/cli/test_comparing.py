@@ -126,9 +126,13 @@ def test_a_fork_from_the_last_version_needs_no_yes(stored: Cli) -> None:
     [
         (["--at", "99"], "shop has no version 99"),
         (["--resume", "--message", "x"], "give one of them"),
+        (["--model", "nonsense"], "nonsense"),
+        (["--message", " "], "the text is blank"),
     ],
 )
 def test_what_cannot_be_forked(stored: Cli, arguments: list[str], said: str) -> None:
-    done = stored.run("fork", "shop", *arguments)
+    before = stored.ok("list", "--json").out
+    done = stored.run("fork", "shop", "--yes", *arguments)
     assert done.code == 2
     assert said in done.err
+    assert stored.ok("list", "--json").out == before, "nothing is made by half"

@@ -178,3 +178,11 @@ def test_no_connection_is_opened_and_no_process_started(cli: Cli, folder: Path) 
         patch.object(subprocess, "Popen", raises),
     ):
         assert cli.ok("rerun", "help.jsonl", "--jobs", "1").out.startswith("help.jsonl: all")
+
+
+def test_agents_without_that_of_the_log_compare_nothing_and_that_is_a_finding(cli: Cli, folder: Path) -> None:
+    (folder / "renamed.py").write_text(AGENTS.format(system="You help.").replace('"support"', '"renamed"'))
+    done = cli.run("rerun", "help.jsonl", "--agents", "renamed:AGENTS")
+    assert done.code == 1
+    said = "support is not among the agents given, so nothing that it declares was compared"
+    assert done.out == f"help.jsonl: all 16 events came out again; {said}\n"

@@ -218,3 +218,10 @@ def test_the_page_names_all_that_can_be_asked() -> None:
     for name, named in ((name, table[name]) for table in tables for name in table):
         plain_field = named.about.startswith("`")
         assert (f"`{name}`" if plain_field else f"| `{name}` | {named.kind.value} | {named.about} |") in page
+
+
+def test_the_page_names_what_there_is() -> None:
+    rows = [line.split("|") for line in (ROOT / "docs" / "comparing.md").read_text().splitlines() if "| `" in line]
+    named = {row[1].strip().strip("`") for row in rows if row[2].strip() in ("text", "texts", "number", "yes or no")}
+    assert named
+    assert named <= STATE_NAMES.keys() | EVENT_NAMES.keys() | {"version"}

@@ -52,6 +52,7 @@ def look(place: str, tokens: int = 10) -> Turn:
 
 def test_the_logs_at_hand_have_every_kind() -> None:
     found = {each.kind for source in LOGS.values() for each in incidents(source.read().recorded())}
+    found.update(each.kind for each in played([turn()]))
     assert found == set(get_args(IncidentKind))
     assert list(_KINDS) == list(get_args(IncidentKind))
 
@@ -78,6 +79,7 @@ def test_turns_are_the_log_in_pieces(name: str) -> None:
     ("script", "options", "expected"),
     [
         (["Hi."], {}, []),
+        ([turn()], {}, ["empty_answer"]),
         ([turn(Fail(BUSY))] * 2 + ["Hi."], {}, []),
         ([turn(Fail(BUSY))] * 3 + ["Hi."], {}, ["retry_storm"]),
         ([look("a"), look("b"), look("a"), "Hi."], {}, []),
@@ -85,10 +87,29 @@ def test_turns_are_the_log_in_pieces(name: str) -> None:
         ([look("a"), look("b")], {"limits": Limits(max_steps=2)}, ["step_limit"]),
         ([look("a"), look("b", 900), turn("So far.", usage=Usage(input=900)), "Hi."], {}, []),
     ],
-    ids=["none", "two retries", "three retries", "twice the same", "thrice the same", "steps", "one compaction"],
+    ids=[
+        "none",
+        "nothing",
+        "two retries",
+        "three retries",
+        "twice the same",
+        "thrice the same",
+        "steps",
+        "one compaction",
+    ],
 )
 def test_what_counts(script: Sequence[Turn | str], options: dict[str, Any], expected: list[str]) -> None:
     assert kinds(played(script, **options)) == expected
+
+
+def test_a_compaction_that_was_tried_again_is_one() -> None:
+    full, summary = look("a", 900), turn("They looked.", usage=Usage(input=900))
+    assert kinds(played([look("b"), full, turn(Fail(BUSY)), summary, "Hi."])) == []
+
+
+def test_a_turn_that_was_resumed_tells_of_its_last_end() -> None:
+    found = incidents(LOGS["max_steps"].read().recorded())
+    assert "step_limit" not in kinds(found)
 
 
 def test_the_cause_comes_before_what_it_led_to() -> None:
