@@ -7,6 +7,7 @@ place of each line; the whole of it is checked later, beside the work of the one
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +37,47 @@ class NotReadYet(EventsError):
         self.version = version
 
 
-class EventLines(Sequence[StoredEvent]):
+class LongEvents(Sequence[StoredEvent]):
+    """The events of a log, of which each is made or looked up when it is asked for."""
+
+    @property
+    def read_to(self) -> int:
+        """The last version up to which all are at hand."""
+        return len(self)
+
+    @overload
+    def __getitem__(self, at: int) -> StoredEvent: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[StoredEvent]: ...
+
+    def __getitem__(self, at: int | slice) -> StoredEvent | Sequence[StoredEvent]:
+        """Return an event, or several.
+
+        Raises:
+            LogFileError: The line of one is not an event.
+            NotReadYet: One is not read yet.
+        """
+        if isinstance(at, slice):
+            return [self._event(each) for each in range(*at.indices(len(self)))]
+        place = at + len(self) if at < 0 else at
+        if not 0 <= place < len(self):
+            raise IndexError(at)
+        return self._event(place)
+
+    @abstractmethod
+    def _event(self, place: int) -> StoredEvent:
+        """Return the event at a place, from 0."""
+
+    def check(self) -> None:
+        """Look at what the chain of digests does not cover.
+
+        Raises:
+            LogFileError: It is not as it should be.
+        """
+
+
+class EventLines(LongEvents):
     """The events of a log file, each parsed when it is asked for.
 
     Args:
@@ -69,28 +110,11 @@ class EventLines(Sequence[StoredEvent]):
         """Return the number of events."""
         return self.header.events
 
-    @overload
-    def __getitem__(self, at: int) -> StoredEvent: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[StoredEvent]: ...
-
-    def __getitem__(self, at: int | slice) -> StoredEvent | Sequence[StoredEvent]:
-        """Parse an event, or several.
-
-        Raises:
-            LogFileError: The line is not an event.
-        """
-        if isinstance(at, slice):
-            return [self[each] for each in range(*at.indices(len(self)))]
-        if at < 0:
-            at += len(self)
-        if not 0 <= at < len(self):
-            raise IndexError(at)
+    def _event(self, place: int) -> StoredEvent:
         try:
-            return parse_event_line(self._line(self._places, at + 1))
+            return parse_event_line(self._line(self._places, place + 1))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise LogFileError(self._name, at + 2, f"not a line of a log: {error}") from None
+            raise LogFileError(self._name, place + 2, f"not a line of a log: {error}") from None
 
     def _line(self, places: array[int], at: int) -> bytes:
         return self._data[places[at] : places[at + 1]].rstrip(b"\r\n")
@@ -120,48 +144,37 @@ def _line_starts(data: bytes) -> array[int]:
     return places
 
 
-class StoredEvents(Sequence[StoredEvent]):
+class StoredEvents(LongEvents):
     """The events of a chat, with places for those that are not read yet; it grows at its end.
 
     Args:
         count: How many events the chat has.
-
-    Attributes:
-        read_to: The last version up to which all are read.
     """
 
     def __init__(self, count: int) -> None:
         self._events: Final[list[StoredEvent | None]] = [None] * count
-        self.read_to = 0
+        self._read_to = 0
+
+    @property
+    def read_to(self) -> int:
+        """The last version up to which all are read."""
+        return self._read_to
 
     def __len__(self) -> int:
         """Return the number of events, read or not."""
         return len(self._events)
 
-    @overload
-    def __getitem__(self, at: int) -> StoredEvent: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[StoredEvent]: ...
-
-    def __getitem__(self, at: int | slice) -> StoredEvent | Sequence[StoredEvent]:
-        """Return an event, or several.
-
-        Raises:
-            NotReadYet: One of them is not read yet.
-        """
-        if isinstance(at, slice):
-            return [self[each] for each in range(*at.indices(len(self)))]
-        found = self._events[at]
+    def _event(self, place: int) -> StoredEvent:
+        found = self._events[place]
         if found is None:
-            raise NotReadYet(at + 1 if at >= 0 else len(self) + at + 1)
+            raise NotReadYet(place + 1)
         return found
 
     def put(self, after: int, page: Sequence[StoredEvent]) -> None:
         """Put events that were read into their places, behind version ``after``; those there are the same."""
         self._events[after : after + len(page)] = page
-        while self.read_to < len(self._events) and self._events[self.read_to] is not None:
-            self.read_to += 1
+        while self._read_to < len(self._events) and self._events[self._read_to] is not None:
+            self._read_to += 1
 
 
 class LongLog(Struct, frozen=True, kw_only=True):
@@ -176,19 +189,18 @@ class LongLog(Struct, frozen=True, kw_only=True):
 
     name: str
     chat: str
-    events: Sequence[StoredEvent]
+    events: LongEvents
     blobs: Mapping[str, bytes]
 
     @property
     def read_to(self) -> int:
         """The last version up to which it is read."""
-        return self.events.read_to if isinstance(self.events, StoredEvents) else len(self.events)
+        return self.events.read_to
 
     def fault(self) -> str | None:
         """Return what is wrong with it as a whole: not as it was written, or not readable; None where it is sound."""
         try:
-            if isinstance(self.events, EventLines):
-                self.events.check()
+            self.events.check()
             verify_chain(self.events, self.blobs)
         except (EventsError, ValueError) as error:
             return str(error)
