@@ -12,10 +12,10 @@ from typing import Final, cast
 
 from events.content import Content
 from events.errors import InvalidValue
-from events.given import checked_kind
+from events.given import called, checked_kind, checked_whole
 from events.ids import ChatId, CommandId, MessageId
 from events.records import Budget
-from events.values import INT_MAX, check_value
+from events.values import check_value
 from generation.efforts import EFFORTS
 from generation.errors import UnknownModel
 from generation.models import parse_model
@@ -152,19 +152,6 @@ def checked_hint(value: object) -> Content | None:
     return None if value is None else Content(_text(value, "$.hint"))
 
 
-def checked_number(value: object, path: str, least: int = 0) -> int:
-    """Return a whole number of at least ``least``.
-
-    Raises:
-        InvalidValue: It is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
-    if not least <= value <= INT_MAX // 2:
-        raise InvalidValue(path, f"must be at least {least}, not {value}" if value < least else "is too large")
-    return value
-
-
 def checked_flag(value: object, path: str) -> bool:
     """Return a truth value.
 
@@ -188,7 +175,7 @@ def checked_store(value: object) -> Store:
         return open_store(value)
     # A store may be wrapped, so it is known by what it can do.
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in _STORES):
-        raise InvalidValue("$.store", f"must be a store or its URL, not {_called(value)}")
+        raise InvalidValue("$.store", f"must be a store or its URL, not {called(value)}")
     return cast("Store", value)
 
 
@@ -201,16 +188,12 @@ def checked_providers(value: object) -> Mapping[str, Provider]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidValue("$.providers", f"must be a mapping from names to providers, not {_called(value)}")
+        raise InvalidValue("$.providers", f"must be a mapping from names to providers, not {called(value)}")
     for name, provider in value.items():
         checked_kind(name, str, "$.providers", "a mapping from names, texts, to providers")
         if isinstance(provider, type) or not all(callable(getattr(provider, each, None)) for each in _PROVIDERS):
-            raise InvalidValue(f"$.providers[{name!r}]", f"must be a provider, not {_called(provider)}")
+            raise InvalidValue(f"$.providers[{name!r}]", f"must be a provider, not {called(provider)}")
     return value
-
-
-def _called(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 _STORES: Final = ("__aenter__", "load_header", "append")
@@ -318,7 +301,7 @@ def checked_budget(budget: Budget, path: str) -> Budget:
     """
     for name in ("tokens", "cost_micros", "turns"):
         if (value := getattr(budget, name)) is not None:
-            checked_number(value, f"{path}.{name}")
+            checked_whole(value, f"{path}.{name}")
     return budget
 
 

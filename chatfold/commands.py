@@ -17,7 +17,6 @@ from chatfold.checks import (
     checked_message_id,
     checked_message_ids,
     checked_new_chat,
-    checked_number,
     checked_person,
     checked_title,
 )
@@ -38,6 +37,7 @@ from chatfold.naming import ChatNaming
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
+from events.given import checked_whole
 from events.ids import ChatId
 from events.records import ApprovalAnswer, BudgetAnswer
 from generation.estimate import uncompacted_tokens
@@ -236,7 +236,7 @@ class ChatCommands(ChatContexts, ChatCosts, ChatNaming, Admission):
         """
         answers, broken = checked_approvals(approvals)
         command = c.SubmitResults(
-            action=checked_number(action, "$.action"),
+            action=checked_whole(action, "$.action"),
             results=submitted(results),
             approvals=answers,
             broken=broken,

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from msgspec import structs
 
-from chatfold.checks import checked_chat, checked_flag, checked_number, checked_providers, checked_store
+from chatfold.checks import checked_chat, checked_flag, checked_providers, checked_store
 from chatfold.clock import DatabaseClock
 from chatfold.commands import ChatCommands
 from chatfold.diagnosis import Diagnosis, diagnose
@@ -32,7 +32,7 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
-from events.given import checked_kind
+from events.given import checked_kind, checked_whole
 from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
@@ -189,7 +189,7 @@ class Engine(ChatCommands):
         """
         if at is None:
             return (await self._load("state", checked_chat(chat))).state
-        log = await self.events(chat, upto=checked_number(at, "$.at"))
+        log = await self.events(chat, upto=checked_whole(at, "$.at"))
         if len(log) < at:
             raise ChatNotFound("state", "N", f"chat {chat} has no version {at}")
         return state_at(log, at)
@@ -208,8 +208,8 @@ class Engine(ChatCommands):
         Raises:
             ChatNotFound: There is no such chat.
         """
-        source, first = checked_chat(chat), checked_number(after, "$.after")
-        last = None if upto is None else checked_number(upto, "$.upto")
+        source, first = checked_chat(chat), checked_whole(after, "$.after")
+        last = None if upto is None else checked_whole(upto, "$.upto")
         log = await read_recorded(self._store, source, after=first, upto=last)
         if not log:
             await self._header_of("events", source)

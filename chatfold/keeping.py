@@ -16,7 +16,6 @@ from chatfold.checks import (
     checked_labels,
     checked_message_ids,
     checked_new_chat,
-    checked_number,
     checked_person,
     checked_retention,
     checked_title,
@@ -33,6 +32,7 @@ from chatstate.errors import ChatNotFound, Refusal, TransitionNotAllowed
 from chatstate.fork import plan_imports
 from events.content import Content
 from events.errors import InvalidValue
+from events.given import checked_whole
 from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
@@ -248,7 +248,7 @@ class ChatKeeping(Commanding):
         """
         source, named = checked_chat(chat), checked_command_id(command_id)
         whose = None if owner is None else checked_person(owner, "$.owner")
-        version = None if at is None else checked_number(at, "$.at", least=1)
+        version = None if at is None else checked_whole(at, "$.at", least=1)
         new_title = checked_title(title)
         try:
             origin, digest = await self._origin(source, version)

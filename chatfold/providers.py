@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -13,6 +12,7 @@ from generation.errors import InvalidBaseUrl, MissingExtra, UnknownModel
 from generation.models import SCRIPTED
 from generation.providers.contract import Provider
 from generation.providers.registry import ProviderSettings, make_provider, provider_names
+from generation.tools.contract import duration_problem
 from store.log import get_logger
 
 _log: Final = get_logger(__name__)
@@ -40,13 +40,9 @@ def builtin_provider(
     checked_kind(name, str, "$.name", "a text")
     if api_key is not None:
         checked_kind(api_key, str, "$.api_key", "a text")
-    return make_provider(name, ProviderSettings(base_url=base_url, api_key=api_key, timeout=_seconds(timeout)))
-
-
-def _seconds(given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-        raise InvalidValue("$.timeout", f"must be a positive number of seconds, not {given!r:.100}")
-    return given
+    if (problem := duration_problem(timeout)) is not None:
+        raise InvalidValue("$.timeout", problem)
+    return make_provider(name, ProviderSettings(base_url=base_url, api_key=api_key, timeout=timeout))
 
 
 class ProviderPool:

@@ -6,14 +6,23 @@ Each names the argument, what it must be and what it is, so that a wrong one is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from events.envelope import Recorded
 from events.errors import InvalidValue
+from events.values import INT_MAX
 
 T = TypeVar("T")
 
-_EVENTS = "the events of a log, as decode_log(load_log(path)) gives them"
+_LARGEST: Final = INT_MAX // 2
+_EVENTS: Final = "the events of a log, as decode_log(load_log(path)) gives them"
+
+
+def called(value: object, *, shown: bool = False) -> str:
+    """Return what an error calls a value: a class by its name, another by its type, or by what it shows of itself."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return repr(value) if shown else type(value).__name__
 
 
 def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
@@ -31,12 +40,14 @@ def checked_whole(value: object, path: str, *, least: int = 0) -> int:
     """Return a whole number.
 
     Raises:
-        InvalidValue: It is none, or less than ``least``.
+        InvalidValue: It is none, less than ``least``, or so large that nothing of ours counts so far.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
     if value < least:
         raise InvalidValue(path, f"must be at least {least}, not {value}")
+    if value > _LARGEST:
+        raise InvalidValue(path, "is too large")
     return value
 
 

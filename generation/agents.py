@@ -52,8 +52,8 @@ class Limits:
             check_count("limits", name, getattr(self, name), 1)
         if self.fallback_context_limit is not None:
             check_count("limits", "fallback_context_limit", self.fallback_context_limit, 1)
-        if (problem := duration_problem("action_timeout", self.action_timeout)) is not None:
-            raise AgentDeclarationError("limits", problem)
+        if (problem := duration_problem(self.action_timeout)) is not None:
+            raise AgentDeclarationError("limits", f"action_timeout {problem}")
         if self.on_expiry not in get_args(OnExpiry):
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):

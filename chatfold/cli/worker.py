@@ -45,7 +45,7 @@ def made_engine(
     given = [name for name, value in (("--agents", agents), ("--db", db), ("--base-url", base_url)) if value]
     if given:
         raise UsageProblem(f"--engine brings its own of {', '.join(given)}: leave that out")
-    load_settings(None, log_level)
+    load_settings(None, log_level)  # sets logging up; the engine has settings of its own
     return load_engine(engine), f"the store of {engine}"
 
 

@@ -18,6 +18,7 @@ from chatstate.decide import decide
 from chatstate.errors import Refusal
 from chatstate.invariants import violations
 from events.envelope import Envelope, Recorded
+from events.given import called
 from events.ids import CommandId
 from events.records import Actor, Policy
 from events.reducer import evolve
@@ -195,8 +196,8 @@ class Scenario:
 
 def _command(given: object) -> AnyCommand:
     if not isinstance(given, _COMMANDS):
-        called = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
-        raise TypeError(f"a step takes a command of chatstate.commands, or a function that makes one, not {called:.80}")
+        what = called(given, shown=True)
+        raise TypeError(f"a step takes a command of chatstate.commands, or a function that makes one, not {what:.80}")
     return cast("AnyCommand", given)
 
 

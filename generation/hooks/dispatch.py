@@ -89,8 +89,8 @@ def checked_timeout(name: str, seconds: float) -> float:
     Raises:
         AgentDeclarationError: They are no number of seconds that ends.
     """
-    if (problem := duration_problem("timeout", seconds)) is not None:
-        raise AgentDeclarationError(f"hook {name!r}", problem)
+    if (problem := duration_problem(seconds)) is not None:
+        raise AgentDeclarationError(f"hook {name!r}", f"timeout {problem}")
     return seconds
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from events.content import Json
 from events.errors import InvalidValue
+from events.given import called
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
@@ -38,11 +39,11 @@ class _Step(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            kinds, called = _FIELDS.get(name, (object, ""))
+            kinds, wanted = _FIELDS.get(name, (object, ""))
             value: object = getattr(self, name)
             if not isinstance(value, kinds) or (name == "chunk" and isinstance(value, int) and value < 1):
-                given = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
-                raise InvalidValue(f"$.{name}", f"{type(self).__name__} takes {called} here, not {given:.80}")
+                given = called(value, shown=True)
+                raise InvalidValue(f"$.{name}", f"{type(self).__name__} takes {wanted} here, not {given:.80}")
 
 
 class Say(_Step, frozen=True):
@@ -128,8 +129,7 @@ def turn(*steps: Step | str, finish: FinishReason | None = None, usage: Usage | 
     for place, step in enumerate(steps):
         given: object = step
         if not isinstance(given, Step | str):
-            called = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-            raise InvalidValue(f"$.steps[{place}]", f"must be a step or a text, not {called}")
+            raise InvalidValue(f"$.steps[{place}]", f"must be a step or a text, not {called(given)}")
     return Turn(steps=tuple(Say(step) if isinstance(step, str) else step for step in steps), finish=finish, usage=usage)
 
 

@@ -66,21 +66,19 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     value = read_arguments(text)
     if tool.arguments is None or text is None:
         return value
+    client = tool.function is None
     try:
         # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
         with contained():
-            if tool.function is None:
-                # The client gets what the model wrote, so it is held to the letter of what the model was told.
-                tool.arguments.validate_json(_filled(text), strict=True)
-                _refuse_unknown(tool, value)
-                return value
-            taken: dict[str, Any] = tool.arguments.validate_json(_filled(text))
+            # A client gets what the model wrote, so that is held to the letter of what the model was told.
+            taken: dict[str, Any] = tool.arguments.validate_json(_filled(text), strict=True if client else None)
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
-    except CallRefused:
-        raise
     except Exception as error:
         raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
+    if client:
+        _refuse_unknown(tool, value)
+        return value
     return taken
 
 

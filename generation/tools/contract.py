@@ -45,11 +45,11 @@ LONGEST: Final = 100 * 366 * 86_400
 """Seconds that a time may last at most, a hundred years: what comes after it must fit into an event."""
 
 
-def duration_problem(name: str, seconds: object) -> str | None:
-    """Return what is wrong with a time that is declared, named for the message; None where it is one that ends."""
+def duration_problem(seconds: object) -> str | None:
+    """Return what is wrong with a time that is declared, to follow its name; None where it is one that ends."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= LONGEST:
         return None
-    return f"{name} must be positive seconds, at most a hundred years, not {seconds!r}"
+    return f"must be positive seconds, at most a hundred years, not {seconds!r}"
 
 
 class CallCancelled(Exception):
@@ -177,8 +177,8 @@ class Tool:
                 raise ToolDeclarationError(self.name, f"{given} must be True or False, not {type(flag).__name__}")
         for given in ("timeout", "action_timeout"):
             seconds = getattr(self, given)
-            if seconds is not None and (problem := duration_problem(given, seconds)) is not None:
-                raise ToolDeclarationError(self.name, problem)
+            if seconds is not None and (problem := duration_problem(seconds)) is not None:
+                raise ToolDeclarationError(self.name, f"{given} {problem}")
         if self.on_expiry is not None and self.on_expiry not in get_args(OnExpiry):
             raise ToolDeclarationError(self.name, f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         self._check_client()

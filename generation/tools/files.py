@@ -14,7 +14,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from events.content import Content
 from events.cutting import truncate
 from events.parts import FilePart
 from generation.media import disagreement, is_media_type
@@ -91,10 +90,7 @@ def files_of(media: Iterable[object], attachments: Iterable[object], room: int) 
             except _LeftOut as why:
                 notes.append(str(why))
                 continue
-            text = Content(base64.b64encode(data).decode("ascii"))
-            made[not shown].append(
-                FilePart(media_type=media_type, data=text, name=Content(name) if name is not None else None)
-            )
+            made[not shown].append(FilePart.of(data, media_type, name))
     return Files(media=tuple(made[0]), attachments=tuple(made[1]), notes=tuple(notes), room=room)
 
 

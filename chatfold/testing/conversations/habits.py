@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import Final
 
 from chatfold.engine import Engine
@@ -49,7 +48,7 @@ async def _send_more(town: Town, chat: ChatId, control: Control) -> None:
     parts: list[Part] = [TextPart(text=Content(text))]
     if random.random() < 0.6:
         data, kind = random.choice(((PNG, "image/png"), (PDF, "application/pdf"), (b"a,b", "text/csv")))
-        parts.append(FilePart(media_type=kind, data=Content(base64.b64encode(data).decode())))
+        parts.append(FilePart.of(data, kind))
     effort = random.choice((None, *_EFFORTS))
     model = random.choice((None, random.choice(MODELS[control.agent or "plain"])))
     await town.command(
