@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from chatfold.sweep import each_chat
 from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored, check_uses
+from events.envelope import AT_REST
 from events.errors import EventsError
 from events.ids import ChatId
 from store.building import build_segments
@@ -169,7 +170,7 @@ def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int)
     text = title.text if title is not None and title.available else None
     if title is not None and not title.available and before is not None:
         text = before.title
-    at_rest = control.status in ("waiting", "error")
+    at_rest = control.status in AT_REST
     runs_on = before is not None and control.status == "running"
     return header_of(
         log.state,

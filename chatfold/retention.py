@@ -10,18 +10,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from events.envelope import AT_REST
 from store.contract import Header, Store
 from store.query import ChatQuery
 
 _PAGE: Final = 500
 """Headers read at once."""
 
-_AT_REST: Final = frozenset({"waiting", "error"})
-
 
 def may_be_deleted(header: Header) -> bool:
     """Whether a chat may be deleted: no turn is under way, or it was imported and does not run here."""
-    return header.foreign or header.status in _AT_REST
+    return header.foreign or header.status in AT_REST
 
 
 async def expired(store: Store, query: ChatQuery) -> AsyncGenerator[Header, None]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from events.content import Content
 from events.control import Control, OpenCall, refused_as_one
-from events.envelope import SourceStatus
+from events.envelope import AT_REST, SourceStatus
 from events.ids import MessageId, call_key, message_id, part_of
 from events.messages import Message
 from events.parts import ToolCallPart, ToolResultPart
@@ -21,7 +21,6 @@ from events.reasons import Reason
 from events.records import Answer
 
 _BUSY: Final = ("pending", "running", "requires_action")
-_IDLE: Final = ("waiting", "error")
 
 
 def _rows(trigger: str, statuses: tuple[SourceStatus, ...], reason: Reason) -> dict[tuple[str, SourceStatus], Reason]:
@@ -30,10 +29,10 @@ def _rows(trigger: str, statuses: tuple[SourceStatus, ...], reason: Reason) -> d
 
 REASONS: Final = MappingProxyType(
     {
-        **_rows("send", _IDLE, Reason.NEW_MESSAGE),
-        **_rows("send_interrupt", _IDLE, Reason.NEW_MESSAGE),
+        **_rows("send", AT_REST, Reason.NEW_MESSAGE),
+        **_rows("send_interrupt", AT_REST, Reason.NEW_MESSAGE),
         **_rows("send_interrupt", _BUSY, Reason.INTERRUPT),
-        **_rows("edit", (*_BUSY, *_IDLE), Reason.EDIT),
+        **_rows("edit", (*_BUSY, *AT_REST), Reason.EDIT),
         **_rows("promote_queued", (*_BUSY, "error"), Reason.PROMOTION),
         **_rows("interrupt", _BUSY, Reason.INTERRUPT),
         **_rows("finish_turn", ("running",), Reason.PROMOTION),
@@ -41,9 +40,9 @@ REASONS: Final = MappingProxyType(
         **_rows("expire_action", ("requires_action",), Reason.ACTION_TIMED_OUT),
         **_rows("expire_action_end_turn", ("requires_action",), Reason.ACTION_TIMED_OUT),
         **_rows("fork", ("none",), Reason.FORK),
-        **_rows("clear", _IDLE, Reason.CLEAR),
-        **_rows("compact", _IDLE, Reason.COMPACT),
-        **_rows("reconcile", (*_BUSY, *_IDLE), Reason.REPAIRED),
+        **_rows("clear", AT_REST, Reason.CLEAR),
+        **_rows("compact", AT_REST, Reason.COMPACT),
+        **_rows("reconcile", (*_BUSY, *AT_REST), Reason.REPAIRED),
     }
 )
 """(trigger, status) -> the reason of calls that neither finished nor may be running."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from chatstate.classify import X, classify
 from events.control import Control
+from events.envelope import AT_REST
 from events.ids import CallKey, MessageId, call_key, message_of
 from events.parts import ToolCallPart, ToolResultPart
 from events.state import ChatState
@@ -81,11 +82,11 @@ def _companions(control: Control) -> Iterator[str]:
         yield f"not_before is set in {control.status}"
     if control.not_before is not None and control.retry is None:
         yield "not_before is set and no retry is scheduled"
-    if control.retry is not None and control.status in ("waiting", "error"):
+    if control.retry is not None and control.status in AT_REST:
         yield f"a retry is scheduled in {control.status}"
     if control.running is not None and control.status != "running":
         yield f"an attempt is under way in {control.status}"
-    if control.compaction != "none" and control.status in ("waiting", "error"):
+    if control.compaction != "none" and control.status in AT_REST:
         yield f"a compaction is {control.compaction} in {control.status}"
     if control.action is not None and not control.action.items:
         yield "an action is open that asks for nothing"

@@ -5,12 +5,14 @@ The events themselves stand in ``events.vocabulary``; the draft (``events.draft`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from msgspec import Struct
 
-from events.ids import MessageId
+from events.ids import CallKey, MessageId, call_key, message_id
 from events.messages import Message, QueuedMessage
+from events.parts import ToolCallPart
 from events.records import Answer, AttemptReport
 
 
@@ -38,6 +40,18 @@ class Effects(EventBase, frozen=True, kw_only=True):
     dequeued: tuple[MessageId, ...] = ()
     queue_order: tuple[MessageId, ...] | None = None
     promoted: tuple[MessageId, ...] = ()
+
+    def tool_calls(self, version: int) -> Iterator[tuple[CallKey, ToolCallPart]]:
+        """Yield the tool calls in the messages that it adds, by the keys that they have at the event's version.
+
+        What a summary is told by, to the user alone, has the form of a call and is none.
+        """
+        for place, message in enumerate(self.added, len(self.answers)):
+            if message.visibility == "user":
+                continue
+            for part_place, part in enumerate(message.parts):
+                if isinstance(part, ToolCallPart):
+                    yield call_key(message_id(version, place), part_place), part
 
 
 class Interrupting(Effects, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ from events.vocabulary import Event
 
 Status: TypeAlias = Literal["pending", "running", "requires_action", "waiting", "error"]
 """The five statuses of a chat."""
+
+AT_REST: Final[tuple[Status, ...]] = ("waiting", "error")
+"""The statuses in which no turn is under way: nobody owes the chat anything but its user."""
 
 SourceStatus: TypeAlias = Status | Literal["none"]
 """A status, or ``none`` before a chat exists."""

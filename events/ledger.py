@@ -15,6 +15,7 @@ from msgspec import Struct
 from events.effects import EventBase, Interrupting
 from events.envelope import Recorded
 from events.messages import Step, Usage
+from events.records import MODEL_KINDS
 from events.vocabulary import (
     Acquired,
     AttemptStarted,
@@ -108,7 +109,7 @@ def _ends(event: EventBase) -> bool:
 
 
 def _starts_a_call(event: EventBase) -> bool:
-    return isinstance(event, AttemptStarted) and event.kind in ("generate", "compact")
+    return isinstance(event, AttemptStarted) and event.kind in MODEL_KINDS
 
 
 def _tells_of_a_death(event: EventBase) -> bool:

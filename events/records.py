@@ -20,6 +20,8 @@ from events.sharing import Shared
 
 Fact: TypeAlias = str | int | bool | None
 AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
+MODEL_KINDS: Final[frozenset[AttemptKind]] = frozenset({"generate", "compact"})
+"""The kinds of attempt that call the chat's model."""
 ActionKind: TypeAlias = Literal["client_call", "approval", "budget"]
 FinishCause: TypeAlias = Literal["complete", "stop_after_tool", "max_steps", "compacted", "budget"]
 ReleaseReason: TypeAlias = Literal["shutdown", "drain", "capacity", "agent_not_here", "fault"]

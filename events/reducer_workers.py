@@ -12,7 +12,7 @@ from events.ids import CallKey
 from events.indexes import mark_calls
 from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.records import OpenAction, RetryState, share_policy, sole_policy
+from events.records import MODEL_KINDS, OpenAction, RetryState, share_policy, sole_policy
 from events.reducer_shared import Specials, spend
 from events.sharing import share_name
 
@@ -60,7 +60,7 @@ def _attempt(draft: Draft, event: v.AttemptStarted, envelope: Envelope) -> None:
     control = draft.control
     spend(draft, event.cut)
     control.attempt = event.attempt
-    control.model_attempts += event.kind in ("generate", "compact")
+    control.model_attempts += event.kind in MODEL_KINDS
     control.running = RunningAttempt(attempt=event.attempt, kind=event.kind, started_at=envelope.recorded_at)
     if event.calls:
         control.indexes.open_calls = mark_calls(control.indexes.open_calls, frozenset(event.calls), started=True)

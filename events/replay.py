@@ -29,10 +29,10 @@ def replay(events: Iterable[Recorded], state: ChatState | None = None) -> Iterat
         InvalidValue: What is given are no events, or not those of one log that follow ``state``.
     """
     before = initial_state() if state is None else checked_kind(state, ChatState, "$.state", "a state of the chat")
-    yield from steps(one_log(events, before.control.version), before)
+    yield from unchecked_replay(one_log(events, before.control.version), before)
 
 
-def steps(events: Iterable[Recorded], state: ChatState | None = None) -> Iterator[ReplayStep]:
+def unchecked_replay(events: Iterable[Recorded], state: ChatState | None = None) -> Iterator[ReplayStep]:
     """Do what ``replay`` does, also where events are not those of one log: for who tells what is wrong with them."""
     before = initial_state() if state is None else state
     for recorded in events:

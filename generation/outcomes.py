@@ -16,7 +16,7 @@ from events.levels import known_at
 from events.messages import Message, Step
 from events.parts import HookContextPart, Part, ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptReport, ErrorInfo, RequestDigests
+from events.records import MODEL_KINDS, AttemptReport, ErrorInfo, RequestDigests
 from generation.decide import empty_answer
 from generation.error_texts import given_up
 from generation.errors import ClassifiedError
@@ -114,7 +114,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     @staticmethod
     def _by_model(run: PlanRun) -> bool:
         running = run.state.control.running
-        return running is not None and running.kind in ("generate", "compact")
+        return running is not None and running.kind in MODEL_KINDS
 
 
 class ToolsEnded(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatfold.stream import EventItem, StreamItem
 from chatstate.errors import Refusal
+from events.envelope import AT_REST
 from events.state import ChatState
 from generation.cursor import Cursor
 from store.errors import StoreError
@@ -31,7 +32,7 @@ from store.errors import StoreError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SETTLED = frozenset({"waiting", "error", "requires_action"})
+SETTLED = frozenset({*AT_REST, "requires_action"})
 """Statuses in which no worker owes the chat anything."""
 
 LETTING_GO: Final = 0.5

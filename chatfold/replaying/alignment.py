@@ -17,7 +17,6 @@ from events.envelope import Recorded
 from events.given import checked_items, checked_whole
 from events.ids import CallKey
 from events.indexes import find_call
-from events.parts import ToolCallPart
 from events.replay import ReplayStep, replay
 from events.vocabulary import decision_of
 
@@ -150,7 +149,7 @@ def _tools(step: ReplayStep) -> tuple[str, ...]:
     called = []
     if isinstance(event, Effects):
         keys += [answer.call for answer in event.answers]
-        called = [part.name for m in event.added for part in m.parts if isinstance(part, ToolCallPart)]
+        called = [part.name for _, part in event.tool_calls(step.recorded.version)]
     return (*(_name(key, open_calls) for key in keys if key is not None), *called)
 
 

@@ -12,13 +12,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from chatfold.replaying.taken import recorded_decision
-from chatfold.replaying.words import Explanation, explain
+from chatfold.replaying.words import Explanation, error_name, explain
 from events.effects import Effects, Interrupting
 from events.envelope import Recorded
 from events.given import one_log
-from events.ids import CallKey, call_key, message_id
-from events.parts import ToolCallPart
-from events.records import ErrorInfo, ReleaseReason
+from events.ids import CallKey
+from events.records import ReleaseReason
 from events.vocabulary import (
     Acquired,
     ActionExpired,
@@ -88,17 +87,12 @@ def _attempt(event: Any, before: _Before) -> str:
 
 
 def _step(event: StepCommitted, before: _Before) -> str:
-    calls = [name for _, name in _calls(event, 0)]
+    calls = [part.name for _, part in event.tool_calls(0)]
     return _attempt(event, before) + (f": the model calls {', '.join(calls)}" if calls else "")
 
 
 def _result(event: ToolResultRecorded, before: _Before) -> str:
     return f"{_attempt(event, before)}: the result of {before.called([event.result.call])}"
-
-
-def _error(error: ErrorInfo) -> str:
-    status = "" if error.status_code is None else f" (status {error.status_code})"
-    return f"{error.kind}{status}"
 
 
 def _unknown(calls: Sequence[CallKey], before: _Before) -> str:
@@ -119,14 +113,14 @@ def _acquired(event: Acquired, before: _Before) -> str:
 def _retry(event: RetryScheduled, before: _Before) -> str:
     by = "" if before.started is None else f", which version {before.started} began,"
     wait = event.delay_us / 1_000_000
-    return f"attempt {event.attempt}{by} failed: {_error(event.error)}; it is tried again after {wait:g} s"
+    return f"attempt {event.attempt}{by} failed: {error_name(event.error)}; it is tried again after {wait:g} s"
 
 
 def _failed(event: TurnFailed, before: _Before) -> str:
     if event.attempt is None or before.started is None:
-        return f"the turn could not go on: {_error(event.error)}{_lost(event, before)}"
+        return f"the turn could not go on: {error_name(event.error)}{_lost(event, before)}"
     what = f"attempt {event.attempt}, which version {before.started} began, failed"
-    return f"{what}: {_error(event.error)}{_lost(event, before)}"
+    return f"{what}: {error_name(event.error)}{_lost(event, before)}"
 
 
 def _interrupted(_: InterruptionFinished, before: _Before) -> str:
@@ -151,7 +145,7 @@ _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
         InterruptionFinished: _interrupted,
         ActionExpired: _expired,
         ActionExpiredTurnEnded: _expired,
-        Reconciled: lambda event, _: f"its state was one that must not be, and was repaired: {_error(event.error)}",
+        Reconciled: lambda event, _: f"its state was one that must not be, and was repaired: {error_name(event.error)}",
     }
 )
 """What is said of an event that carries no decision out, by its type; of others it is who wrote it."""
@@ -179,7 +173,8 @@ def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
     before = _Before(None, None, {})
     for recorded in one_log(log):
         yield _cause(recorded, before)
-        before.names.update(_calls(recorded.event, recorded.version))
+        if isinstance(recorded.event, Effects):
+            before.names.update((key, part.name) for key, part in recorded.event.tool_calls(recorded.version))
         if isinstance(recorded.event, AttemptStarted):
             before = before._replace(started=recorded.version)
         elif isinstance(recorded.event, Interrupting):
@@ -201,16 +196,6 @@ def _cause(recorded: Recorded, before: _Before) -> Cause:
         return Cause(version=version, event=name, because=_WRITERS[actor.kind].format(who))
     decided = before.started if type(event) in _OF_AN_ATTEMPT and _of_attempt(event) else None
     return Cause(version=version, event=name, because=says(event, before), decided_at=decided)
-
-
-def _calls(event: Any, version: int) -> Iterator[tuple[CallKey, str]]:
-    """Yield the calls that messages hold which an event adds to history, with their tools' names."""
-    if not isinstance(event, Effects):
-        return
-    for place, message in enumerate(event.added, len(event.answers)):
-        for part_place, part in enumerate(message.parts):
-            if isinstance(part, ToolCallPart):
-                yield call_key(message_id(version, place), part_place), part.name
 
 
 def _of_attempt(event: Any) -> bool:

@@ -13,12 +13,13 @@ from typing import Final
 from msgspec import Struct
 
 from chatfold.replaying.turns import Turn
+from chatfold.replaying.words import error_name
 from events import vocabulary as v
 from events.control import OpenCall
 from events.effects import Interrupting
 from events.ids import CallKey
 from events.parts import ToolCallPart
-from events.records import ErrorInfo
+from events.records import MODEL_KINDS, AttemptKind
 from events.replay import ReplayStep
 from generation.decide import EMPTY_ANSWER
 
@@ -80,7 +81,9 @@ def compaction_loop(turn: Turn) -> Iterator[Sign]:
             )
             return
     automatic = list(_compactions(turn))
-    answers = [step.recorded.version for step, event in turn.of(v.StepCommitted) if event.added and _by_model(step)]
+    answers = [
+        step.recorded.version for step, event in turn.of(v.StepCommitted) if event.added and _kind(step) == "generate"
+    ]
     close = [
         later
         for earlier, later in pairwise(automatic)
@@ -116,23 +119,19 @@ _SMALLER: Final = (
 )
 
 
-def _calls_a_model(step: ReplayStep) -> bool:
+def _kind(step: ReplayStep) -> AttemptKind | None:
+    """Return the kind of the attempt that an event ends or tells of."""
     running = step.before.control.running
-    return running is not None and running.kind in ("generate", "compact")
-
-
-def _by_model(step: ReplayStep) -> bool:
-    running = step.before.control.running
-    return running is not None and running.kind == "generate"
+    return running.kind if running is not None else None
 
 
 def retry_storm(turn: Turn) -> Iterator[Sign]:
     """Many model calls that failed and were tried again."""
-    failed = [(step, event) for step, event in turn.of(v.RetryScheduled) if _calls_a_model(step)]
+    failed = [(step, event) for step, event in turn.of(v.RetryScheduled) if _kind(step) in MODEL_KINDS]
     if len(failed) < RETRIES:
         return
     waited = sum(event.delay_us for _, event in failed)
-    kinds = Counter(_error(event.error) for _, event in failed)
+    kinds = Counter(error_name(event.error) for _, event in failed)
     said = ", ".join(f"{count} times {kind}" for kind, count in kinds.most_common())
     last = failed[-1][0]
     yield Sign(
@@ -192,9 +191,9 @@ def _asked(step: ReplayStep, *, open_now: bool = False) -> str:
     action = control.action
     if action is None:  # pragma: no cover -- an action that ends was open
         return "it was asked something"
-    names = {call.key: call.name for call in control.indexes.open_calls}
+    calls = control.indexes.open_calls
     wanted = ", ".join(
-        f"{_ASKED[item.kind]} {names.get(item.call, 'a tool')} ({item.call})" if item.call else _ASKED[item.kind]
+        f"{_ASKED[item.kind]} {_names(calls, (item.call,))}" if item.call else _ASKED[item.kind]
         for item in action.items
     )
     return f"at version {action.id} it was asked for {wanted}"
@@ -263,9 +262,9 @@ def _calls(turn: Turn) -> Iterator[ToolCallPart]:
 
 
 def _calls_of(event: v.Event) -> Iterator[ToolCallPart]:
-    """Return what the model called. What a summary is told by has the form of a call, and is none."""
-    messages = event.added if isinstance(event, v.StepCommitted) else ()
-    return (part for message in messages for part in message.parts if isinstance(part, ToolCallPart))
+    """Yield what the model called in a step."""
+    if isinstance(event, v.StepCommitted):
+        yield from (part for _, part in event.tool_calls(0))
 
 
 def stopped_by_tool(turn: Turn) -> Iterator[Sign]:
@@ -300,7 +299,7 @@ def failed_turn(turn: Turn) -> Iterator[Sign]:
         said = f": {event.error.message.value}" if event.error.message.available else ""
         yield Sign(
             step.recorded.version,
-            f"The turn failed ({_error(event.error)}){said}",
+            f"The turn failed ({error_name(event.error)}){said}",
             "The error's detail says more (`chatfold show`). Once that is mended, resume the chat.",
         )
 
@@ -342,8 +341,3 @@ def interrupted(turn: Turn) -> Iterator[Sign]:
 def _names(calls: tuple[OpenCall, ...], keys: tuple[CallKey, ...]) -> str:
     names = {call.key: call.name for call in calls}
     return ", ".join(f"{names.get(key, 'a tool')} ({key})" for key in keys)
-
-
-def _error(error: ErrorInfo) -> str:
-    status = "" if error.status_code is None else f", status {error.status_code}"
-    return f"{error.kind}{status}"

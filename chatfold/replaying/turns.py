@@ -7,16 +7,14 @@ it ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
-from events.envelope import Recorded
+from events.envelope import AT_REST, Recorded
 from events.replay import ReplayStep, replay
 
 _T = TypeVar("_T")
-
-_RESTING: Final = frozenset({"waiting", "error"})
 
 
 class Turn(Struct, frozen=True):
@@ -44,14 +42,14 @@ def turns(log: Iterable[Recorded]) -> Iterator[Turn]:
     """Yield the turns of a log, given from its first event on. What comes before the first turn belongs to it.
 
     Raises:
-        EventsError: An event cannot be read or applied.
+        EventsError: An event cannot be read or applied; ``InvalidValue`` where what is given is no log.
     """
     gathered: list[ReplayStep] = []
     opened = False
     for step in replay(log):
         before, after = step.before.control, step.after.control
         opens = after.turns > before.turns
-        if opens and opened and before.status in _RESTING:
+        if opens and opened and before.status in AT_REST:
             yield Turn(gathered)
             gathered, opens = [], False
         gathered.append(step)

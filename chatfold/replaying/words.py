@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from events.diff import shown
 from events.given import checked_kind
-from events.records import Decision, Fact
+from events.records import Decision, ErrorInfo, Fact
 from generation.decide import RULES, Rule
 from generation.rule_words import NOT_RECORDED
 
@@ -92,6 +92,12 @@ def why(decision: Decision) -> str:
 def page_of(rule: str) -> str:
     """Return where a rule is explained; the page itself for a rule that this release does not have."""
     return f"{PAGE}#{rule.lower()}" if rule in _RULES else PAGE
+
+
+def error_name(error: ErrorInfo) -> str:
+    """Return what an error is called: its kind, and the status of the answer that told it."""
+    status = "" if error.status_code is None else f", status {error.status_code}"
+    return f"{error.kind}{status}"
 
 
 def _passed(name: str, evidence: Mapping[str, Fact]) -> PassedBy:

@@ -19,7 +19,7 @@ from events.ids import CallKey
 from events.messages import Message, Step
 from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.records import AttemptKind, AttemptReport
+from events.records import MODEL_KINDS, AttemptKind, AttemptReport
 from generation.decide import EMPTY_ANSWER
 
 
@@ -61,7 +61,7 @@ class Fate(Struct, frozen=True, kw_only=True):
         if self.own or (self.message is not None and not self.message.interrupted):
             return True
         # A summary of what was erased meanwhile, or an answer to what was edited away: the next attempt tells of it.
-        dropped = self.kind in ("compact", "generate") and isinstance(self.ended, v.AttemptStarted)
+        dropped = self.kind in MODEL_KINDS and isinstance(self.ended, v.AttemptStarted)
         return dropped and self.step is not None and self.step.finish_reason != "unknown"
 
     @property
@@ -70,7 +70,7 @@ class Fate(Struct, frozen=True, kw_only=True):
         ends = (v.InterruptionFinished, v.Released, v.AttemptStarted, v.TurnFinished)
         if self.kind == "tools":
             return any(self._has_begun(call) for call in self.calls)
-        if self.kind not in ("generate", "compact") or self.own or not isinstance(self.ended, ends):
+        if self.kind not in MODEL_KINDS or self.own or not isinstance(self.ended, ends):
             return True
         return self.step is not None
 

@@ -17,7 +17,7 @@ from events.control import Control
 from events.envelope import Recorded
 from events.messages import FinishReason, Message, Step
 from events.parts import ToolResultPart
-from events.records import AttemptKind, ErrorInfo
+from events.records import MODEL_KINDS, AttemptKind, ErrorInfo
 from events.replay import replay
 from generation.error_texts import StreamFault, given_up, stream_message
 from generation.prompt_texts import summarised
@@ -26,7 +26,6 @@ _SUMMARY: Final = 1
 """The place of the summary among the details of a compaction."""
 _PARAGRAPH: Final = "\n\n"
 """What stands between a summary and what a hook added to it."""
-_BY_MODEL: Final = ("generate", "compact")
 _FINISHED: Final = "finish reason: "
 _TOO_LATE: Final = "The context source gave nothing in 60 seconds."
 """What is said of a source that did not answer. How long it had is not known any more, and the log has the times."""
@@ -46,7 +45,7 @@ def _legible(recorded: Recorded, before: Control) -> Recorded:
             kind = before.running.kind if before.running is not None else None
             attempts = 0
             if isinstance(event, v.TurnFailed) and event.error.retryable:
-                attempts = max(1, before.model_attempts if kind in _BY_MODEL else before.attempt)
+                attempts = max(1, before.model_attempts if kind in MODEL_KINDS else before.attempt)
             error = _error(event.error, kind, _step(event), attempts)
             return Recorded(recorded.envelope, replace(event, error=error))
         case _:

@@ -14,7 +14,7 @@ from events.control import Control
 from events.effects import Effects, Interrupting
 from events.envelope import Recorded
 from events.parts import TextPart
-from events.replay import steps
+from events.replay import unchecked_replay
 from events.vocabulary import Acquired, InterruptionFinished, PolicyRecorded, TurnFailed
 
 OWED: Final = 2.0
@@ -51,7 +51,7 @@ class CutAnswer(Struct, frozen=True, kw_only=True):
 def cut_answers(log: Sequence[Recorded]) -> Iterator[CutAnswer]:
     """Yield the answers of a chat that were cut where their turn ended."""
     starter: dict[Attempt, str | None] = {}
-    for place, step in enumerate(steps(log)):
+    for place, step in enumerate(unchecked_replay(log)):
         before, after = _under_way(step.before.control), _under_way(step.after.control)
         if after is not None and after not in starter:
             starter[after] = step.recorded.envelope.actor.id

@@ -115,7 +115,7 @@ MUTANTS: Final = (
     Mutant(
         name="summaries_count_as_no_attempt",
         file="events/reducer_workers.py",
-        old='    control.model_attempts += event.kind in ("generate", "compact")\n',
+        old="    control.model_attempts += event.kind in MODEL_KINDS\n",
         new='    control.model_attempts += event.kind == "generate"\n',
         log="compact_asked",
         check="fold",

@@ -14,7 +14,7 @@ from chatfold.testing.conversations.hooks import Meddler
 from chatfold.testing.conversations.services import Asked, Service
 from chatfold.testing.episodes import EPISODE
 from chatfold.testing.servers.anthropic_prefix import Coverage
-from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands
+from chatfold.testing.simulation.checks import check_chat, check_commands
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.testing.simulation.machine import EPOCH_US
 from chatfold.testing.simulation.network import Network
@@ -23,6 +23,7 @@ from chatfold.testing.simulation.profile import Size, draw
 from chatfold.testing.simulation.users import Town, act, create
 from chatfold.virtual.loop import SimulatedLoop
 from events.codec import decode
+from events.envelope import AT_REST
 from events.replay import replay
 from events.vocabulary import AttemptStarted
 from generation.prompt import Prompt
@@ -126,7 +127,7 @@ class Talk:
             service.calm = True
         self._meddler.calm = True
         until = self.loop.time() + REST
-        while restless := [header for header in self._database.headers() if header.status not in RESTING]:
+        while restless := [header for header in self._database.headers() if header.status not in AT_REST]:
             if self.loop.time() > until:
                 shown = ", ".join(f"{header.chat} is {header.status} at {header.version}" for header in restless)
                 self.loop.fail(f"stuck for {REST:.0f} s: {shown}")

@@ -17,11 +17,11 @@ from chatfold.testing.crash.streams import Cut, cuts
 from chatfold.testing.crash.users import Sighting, Told
 from events.control import Control
 from events.effects import Effects
-from events.envelope import Recorded
+from events.envelope import AT_REST, Recorded
 from events.ids import CallKey
-from events.parts import ToolCallPart, ToolResultPart
+from events.parts import ToolResultPart
 from events.reasons import Reason
-from events.replay import steps
+from events.replay import unchecked_replay
 from events.vocabulary import AttemptStarted, ToolResultRecorded
 
 
@@ -61,7 +61,7 @@ def at_rest(case: Case) -> Iterator[str]:
     if control.status == "requires_action":
         if control.action is not None and control.action.deadline < case.now:
             yield f"its action was to expire {(case.now - control.action.deadline) / 1e6:.1f} s ago"
-    elif control.status not in {"waiting", "error"}:
+    elif control.status not in AT_REST:
         yield f"it is {control.status}, held by {control.holder or 'nobody'}"
 
 
@@ -142,7 +142,7 @@ def tools_announced(case: Case) -> Iterator[str]:
     """What ran was recorded as started before it ran: under that epoch, in that attempt."""
     announced = {
         (f"{case.chat}/{call}", step.after.control.epoch, step.recorded.event.attempt)
-        for step in steps(case.log)
+        for step in unchecked_replay(case.log)
         if isinstance(step.recorded.event, AttemptStarted)
         for call in step.recorded.event.calls
     }
@@ -236,14 +236,8 @@ def _named(told: Told) -> str:
 
 def _tools(log: Sequence[Recorded]) -> dict[CallKey, str]:
     """Return the tool of each call of the log."""
-    found: dict[CallKey, str] = {}
-    for each in log:
-        if isinstance(each.event, Effects):
-            for place, message in enumerate(each.event.added, len(each.event.answers)):
-                for part_place, part in enumerate(message.parts):
-                    if isinstance(part, ToolCallPart) and message.visibility != "user":
-                        found[CallKey(f"{each.version}.{place}.{part_place}")] = part.name
-    return found
+    found = (each.event.tool_calls(each.version) for each in log if isinstance(each.event, Effects))
+    return {key: part.name for calls in found for key, part in calls}
 
 
 def _results(log: Sequence[Recorded]) -> Iterator[tuple[CallKey, object, Reason | None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from chatfold.testing.cuts import OWED, cut_answers
 from chatfold.testing.decisions import decision_problems
@@ -27,9 +26,6 @@ from events.state import ChatState
 from events.vocabulary import MessagesImported, TitleChanged
 from generation.naming import said_by
 from generation.titles import fallback_title
-
-RESTING: Final = ("waiting", "error")
-"""Statuses in which nobody owes a chat anything but its user."""
 
 
 async def check_chat(

@@ -12,7 +12,7 @@ from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatfold.testing.cuts import OWED
 from chatfold.testing.simulation.agents import Mood, SimulatedModel
-from chatfold.testing.simulation.checks import RESTING, check_chat, check_commands, check_texts
+from chatfold.testing.simulation.checks import check_chat, check_commands, check_texts
 from chatfold.testing.simulation.followers import Follower
 from chatfold.testing.simulation.ledger import Ledger, LedgerStore
 from chatfold.testing.simulation.machine import EPOCH_US
@@ -21,6 +21,7 @@ from chatfold.testing.simulation.process import Process
 from chatfold.testing.simulation.profile import GRACE, LEASE, POLL, Profile
 from chatfold.testing.simulation.users import Town, act, break_off, create
 from chatfold.virtual.loop import Host, SimulatedLoop
+from events.envelope import AT_REST
 from events.ids import ChatId
 
 REST: Final = 60.0
@@ -249,7 +250,7 @@ class World:
     async def _settle(self) -> None:
         """Wait until every chat has come to rest: in W, E, or put away; actions expire."""
         until = self.loop.time() + REST
-        while restless := [header for header in self.database.headers() if header.status not in RESTING]:
+        while restless := [header for header in self.database.headers() if header.status not in AT_REST]:
             if self.loop.time() > until:
                 shown = ", ".join(f"{header.chat} is {header.status} at {header.version}" for header in restless)
                 self.loop.fail(f"stuck for {REST:.0f} s: {shown}")

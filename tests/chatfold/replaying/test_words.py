@@ -94,10 +94,10 @@ CALLS = (CallKey("5.0.1"), CallKey("5.0.2"))
     [
         (
             v.RetryScheduled(attempt=1, delay_us=1_500_000, not_before=0, error=RATE),
-            "attempt 1, which version 4 began, failed: rate_limit (status 429); it is tried again after 1.5 s",
+            "attempt 1, which version 4 began, failed: rate_limit, status 429; it is tried again after 1.5 s",
             4,
         ),
-        (v.TurnFailed(error=RATE, attempt=1), "attempt 1, which version 4 began, failed: rate_limit (status 429)", 4),
+        (v.TurnFailed(error=RATE, attempt=1), "attempt 1, which version 4 began, failed: rate_limit, status 429", 4),
         (
             v.TurnFailed(error=LOST, unknown=CALLS),
             "the turn could not go on: worker_lost; whether 5.0.1, 5.0.2 took effect is not known",
