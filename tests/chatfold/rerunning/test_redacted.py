@@ -95,21 +95,15 @@ async def declined_silently(scene: Scene) -> str:
     return await _settled(scene, await scene.engine([turn(finish="content_filter")]))
 
 
-def _no_summary(*summaries: Turn) -> Scenario:
+_TWICE: Final = Limits(max_model_attempts=2)
+
+
+def _compacted(*summaries: Turn | str, said: str | None = None) -> Scenario:
+    """Return a chat that is compacted, by these answers, with what a hook adds to the summary."""
+    hooks = [] if said is None else [hook("post_compact", context=said)]
+
     async def compact(scene: Scene) -> str:
-        engine = await scene.engine(["One.", *summaries], agents=[assistant(limits=Limits(max_model_attempts=2))])
-        chat = (await engine.create_chat("assistant", "Hello.")).chat
-        await engine.settled(chat)
-        await engine.compact(chat)
-        await engine.settled(chat)
-        return chat
-
-    return compact
-
-
-def _hooked(text: str, said: str) -> Scenario:
-    async def compact(scene: Scene) -> str:
-        engine = await scene.engine(["One.", text], hooks=[hook("post_compact", context=said)])
+        engine = await scene.engine(["One.", *summaries], agents=[assistant(limits=_TWICE)], hooks=hooks)
         chat = (await engine.create_chat("assistant", "Hello.")).chat
         await engine.settled(chat)
         await engine.compact(chat)
@@ -160,13 +154,13 @@ ENGINES_OWN: Final[dict[str, Scenario]] = {
     "no output": nothing_said,
     "declined": declined,
     "declined without a word": declined_silently,
-    "empty summaries": _no_summary(_EMPTY, _EMPTY),
-    "summaries of calls": _no_summary(*[turn(UseTool("add", {"a": 1, "b": 2}))] * 2),
-    "summaries of thoughts": _no_summary(*[turn(Think("Hm."))] * 2),
-    "a cut summary": _no_summary(turn(finish="length")),
-    "a summary with quotes": _no_summary(turn('"They" said:\n"Hello" and "Hello."')),
-    "a summary with more": _hooked("They talked.", "It was Monday."),
-    "a summary with quotes and more": _hooked('They "talked".', "M"),
+    "empty summaries": _compacted(_EMPTY, _EMPTY),
+    "summaries of calls": _compacted(*[turn(UseTool("add", {"a": 1, "b": 2}))] * 2),
+    "summaries of thoughts": _compacted(*[turn(Think("Hm."))] * 2),
+    "a cut summary": _compacted(turn(finish="length")),
+    "a summary with quotes": _compacted(turn('"They" said:\n"Hello" and "Hello."')),
+    "a summary with more": _compacted("They talked.", said="It was Monday."),
+    "a summary with quotes and more": _compacted('They "talked".', said="M"),
     "no context": _collected(lambda: None),
     "a broken source": _collected(lambda: 1 / 0),
     "a wrong context": _collected(lambda: 7),
