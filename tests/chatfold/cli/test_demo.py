@@ -2,12 +2,22 @@
 
 import re
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from chatfold.cli.places import command
 from tests.chatfold.cli.kit import Cli, Ended
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have the demonstration leave its databases where tests leave theirs."""
+    with patch.object(tempfile, "tempdir", str(tmp_path_factory.mktemp("left"))):
+        yield
 
 
 @pytest.fixture(scope="module")
