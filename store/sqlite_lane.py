@@ -119,6 +119,7 @@ class Lane(ABC):
         self._moved = 0.0
         self._watch: asyncio.TimerHandle | None = None
         self._told = -math.inf
+        self._seen: float | None = None
         self._ended: asyncio.Future[None] | None = None
         self._setting_up = False
         # A daemon: a store that nobody closed must not keep the process from ending.
@@ -247,18 +248,23 @@ class Lane(ABC):
             self._bus.publish(hints)
 
     def _look_for_lock(self) -> None:
-        """Tell, once for a while, where work waits for a lock that another connection holds."""
+        """Tell, once for a while, where work waits for a lock that another connection holds: seen twice in a row."""
         self._watch = None
         if not self._undone:
             return
         self._watch = self._loop.call_later(PATIENCE, self._look_for_lock)
         now = time.monotonic()
-        if now - self._moved < PATIENCE or now - self._told < TELL_AGAIN or self._has_lock():
-            return
-        # Asked again after the look: the lock that was seen may have been the one that came to us meanwhile.
-        if is_locked(self._path, self._probe) and not self._has_lock():
+        if now - self._moved < PATIENCE or now - self._told < TELL_AGAIN or not self._is_held_up():
+            self._seen = None
+        elif self._seen != self._moved:
+            # It may have been our own, given up or come to us while we looked, by a loop that had stood still.
+            self._seen = self._moved
+        else:
             self._told = now
             tell_locked(self._path)
+
+    def _is_held_up(self) -> bool:
+        return not self._has_lock() and is_locked(self._path, self._probe) and not self._has_lock()
 
     def set_up(self) -> None:
         """Note that a new file gets its tables: the lock that may be seen now is ours."""

@@ -83,6 +83,29 @@ async def test_work_of_our_own_is_no_lock(path: Path, caplog: pytest.LogCaptureF
     assert not told(caplog)
 
 
+async def test_a_lock_that_is_gone_at_the_next_look_is_not_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after an import that the loop was busy with: the work was done long ago, and its lock was seen going."""
+    looks, enough = list[bool](), asyncio.Event()
+
+    def look(file: Path, statement: str) -> bool:
+        looks.append(len(looks) in {0, 2})
+        if len(looks) == 4:
+            enough.set()
+        return looks[-1]
+
+    monkeypatch.setattr(store.sqlite_lane, "PATIENCE", 0.0)
+    monkeypatch.setattr(store.sqlite_lane, "is_locked", look)
+    async with SqliteStore(f"sqlite:///{path}") as opened:
+        going = threading.Event()
+        working = asyncio.ensure_future(opened._writer.run(lambda connection: going.wait(10)))
+        await enough.wait()
+        going.set()
+        await working
+    assert not told(caplog)
+
+
 async def test_the_error_names_the_file_and_who_may_look(path: Path) -> None:
     with locking(path), pytest.raises(StoreUnavailable) as refused:
         async with SqliteStore(f"sqlite:///{path}?busy_timeout=0.01") as opened:
