@@ -48,7 +48,7 @@ MODEL = "model-one"
 PATIENCE = 60.0
 """Seconds after which a condition that did not come true fails the test."""
 
-SETTINGS = Settings(lease=5.0, poll=0.05, grace=5.0, model_retry_unit=0.05)
+SETTINGS = Settings(poll=0.05, grace=5.0, model_retry_unit=0.05)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from tests.e2e.kit import outputs, results, texts
 PIECE = 30_000
 """Characters of a text that is under the size of a blob."""
 
-SETTINGS = Settings(lease=5.0, poll=0.05)
+SETTINGS = Settings(poll=0.05)
 
 
 @tool
