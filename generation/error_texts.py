@@ -111,10 +111,11 @@ A compaction that was asked for owes no turn: there is nothing to resume.
 
 _RUN: Final = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+)://(?=[^\s'\"<>)\]])", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"\b[a-z]", re.IGNORECASE)
-_REST: Final = re.compile(r"[^\s'\"<>)\]]+")
+_REST: Final = re.compile(r"(?:\[(?:redacted|id)\]|[^\s'\"<>)\]])+")
 """The parts of an address: characters that may be its scheme, where in them a word begins, and what follows.
 
-In one expression a search would begin again at each word of a long run of characters, which takes seconds.
+What was taken out of one already belongs to it. In one expression a search would begin again at each word of a long run
+of characters, which takes seconds.
 """
 _IDS: Final = (
     re.compile(r"(\b(?:request|trace)[-_ ]?id\b['\"]?[\s:=]*['\"]?)(?!req_)[\w-]{8,}", re.IGNORECASE),

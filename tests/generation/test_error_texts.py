@@ -181,6 +181,13 @@ def test_what_cannot_be_stored_is_replaced() -> None:
     assert redact("bad \ud800 news") == "bad \ufffd news"
 
 
+@pytest.mark.parametrize(
+    "text", ["at http://h/x?key=sk-abcdefgh12345678 now", "at https://h/req_0123456789abc/sk-abcdefgh12345678?a=1 now"]
+)
+def test_what_was_taken_out_of_an_address_goes_with_it(text: str) -> None:
+    assert redact(text) == "at [address] now"
+
+
 def test_addresses_are_found_as_one_would_write_it_down() -> None:
     plain, random = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]+", re.IGNORECASE), Random(1)
     pieces = ["a", "Z", "7", "+", ".", "-", "_", "é", "/", ":", "://", "://", "http", "<"]
