@@ -89,6 +89,8 @@ def _load(reference: str) -> list[Agent]:
     value = _named("--agents", reference, "myservice.agents:AGENTS", Agent, Tool)
     if isinstance(value, Tool):
         raise UsageProblem(f"--agents {reference} is a tool: name the agent that has it")
+    if isinstance(value, Engine):
+        raise UsageProblem(f"--agents {reference} is an engine: name its agents, or run `worker --engine {reference}`")
     found = [value] if isinstance(value, Agent) else list(value) if isinstance(value, Iterable) else []
     agents = [each for each in found if isinstance(each, Agent)]
     if not agents or len(agents) != len(found):

@@ -210,9 +210,10 @@ def _result(result: ToolResultPart) -> str:
 
 
 def said_of(error: ErrorInfo) -> str:
-    """Return an error as people read it: its kind, its message, and the cause where that was recorded."""
-    cause = f" ({text_of(error.detail)})" if error.detail is not None else ""
-    return f"{error.kind}: {text_of(error.message)}{cause}"
+    """Return an error as people read it: its kind, its message, and the cause where that says more."""
+    message = text_of(error.message)
+    cause = text_of(error.detail) if error.detail is not None else ""
+    return f"{error.kind}: {message}" + (f" ({cause})" if cause not in message else "")
 
 
 def text_of(content: Content) -> str:

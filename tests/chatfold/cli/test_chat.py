@@ -104,6 +104,7 @@ def test_a_turn_that_fails_is_exit_code_1(cli: Cli) -> None:
         (["Hello", "--agents", "json:dumps"], "cannot be loaded: TypeError"),
         (["Hello", "--agents", "sys:path"], "is no Agent"),
         (["Hello", "--agents", "wrong_app:look"], "is a tool: name the agent that has it"),
+        (["Hello", "--agents", "wrong_app:engine"], "run `worker --engine wrong_app:engine`"),
         (["Hello", "--agent", "other"], "there is no agent other; there are assistant"),
         (["Hello", "--chat", "broken"], "belongs to agent 'failing', which is not here"),
         (["Hello", "--base-url", "foo"], "--base-url=foo: a service's URL is http://HOST"),
@@ -118,11 +119,12 @@ def test_what_is_typed_wrong_is_exit_code_2(
     chats: Cli, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
 ) -> None:
     (chats.file.parent / "wrong_app.py").write_text(
-        "import sys\nfrom chatfold import tool\nfrom pydantic import BaseModel\n"
+        "import sys\nfrom chatfold import Engine, tool\nfrom pydantic import BaseModel\n"
         "@tool\ndef look() -> str:\n    return 'seen'\n"
         "class Box(BaseModel):\n    size: int\n"
         "def make():\n    return Box(size='large')\n"
         "def leave():\n    sys.exit(3)\n"
+        "def engine():\n    return Engine('memory://')\n"
     )
     monkeypatch.syspath_prepend(str(chats.file.parent))
     done = chats.run("chat", *arguments)

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from chatfold.cli.looking import print_state
 from chatfold.cli.output import Channel, one_line, printable
 from chatfold.cli.shapes import SHAPES, Shape
-from chatfold.cli.timeline import note, time_of
+from chatfold.cli.timeline import note, said_of, time_of
 from chatfold.replaying.logs import is_file
 from events.content import Content
 from events.ids import CallKey, WorkerId
 from events.parts import FilePart
+from events.records import ErrorInfo
 from events.vocabulary import Acquired
 from tests.chatfold.cli.kit import Cli
 from tests.generation.kit import assistant, call, result, state_of, tool, user
@@ -216,6 +217,13 @@ def test_texts_are_cut_and_cleaned() -> None:
 def test_calls_whose_outcome_is_unknown_are_named_where_they_became_so() -> None:
     taken = Acquired(worker=WorkerId("w"), epoch=2, release="0.1.0", takeover=True, unknown=(CallKey("5.0.1"),))
     assert note(taken) == "epoch 2, taken over from a dead holder; outcome unknown: 5.0.1"
+
+
+def test_an_error_says_its_cause_once() -> None:
+    refused = "OpenAI cannot be reached: cannot reach h: Connection refused."
+    error = ErrorInfo(kind="timeout", message=Content(refused), detail=Content("cannot reach h: Connection refused"))
+    assert said_of(error) == f"timeout: {refused}"
+    assert said_of(replace(error, detail=Content("no route"))) == f"timeout: {refused} (no route)"
 
 
 def test_every_shape_is_documented() -> None:
