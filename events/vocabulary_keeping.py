@@ -67,7 +67,7 @@ class LabelsChanged(EventBase, frozen=True, kw_only=True):
 
 
 class ModelChanged(EventBase, frozen=True, kw_only=True):
-    """The model and effort for turns from now on; absent means the agent's own."""
+    """The model and effort from the next request on, also within a turn; absent means the agent's own."""
 
     type = "model_changed"
     trigger = "set_model"
@@ -76,7 +76,7 @@ class ModelChanged(EventBase, frozen=True, kw_only=True):
 
 
 class AgentChanged(EventBase, frozen=True, kw_only=True):
-    """Another agent takes the turns from now on."""
+    """Another agent has the chat from the next step on, also within a turn."""
 
     type = "agent_changed"
     trigger = "set_agent"
