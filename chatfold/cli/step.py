@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from typing import TYPE_CHECKING, Final
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
 
 from chatfold.cli.guard import Failure, UsageProblem
 from chatfold.cli.sources import named
@@ -26,7 +27,7 @@ def run_step(
 
     Raises:
         Failure: Textual is not installed.
-        UsageProblem: The log has no such version, or cannot be stepped through or followed.
+        UsageProblem: The log has no such version, or cannot be stepped through or followed; or this is no terminal.
         ConditionError: The breakpoint cannot be read.
     """
     if importlib.util.find_spec("textual") is None:
@@ -55,6 +56,10 @@ async def _shown(source: LogSource, at: int | None, stop: Condition | None, *, f
         await _app(chat.log, at, stop, f"{source.where}.jsonl", chat, follow=follow)
 
 
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
 async def _app(
     log: LongLog,
     at: int | None,
@@ -68,4 +73,7 @@ async def _app(
 
     if at is not None and not 0 <= at <= len(log.events):
         raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
+    if not (_is_terminal(sys.__stdin__) and _is_terminal(sys.__stderr__)):
+        # Textual would write escapes to whatever is there, and wait for keys for ever.
+        raise UsageProblem("step needs a terminal, for its keys and its screen; `chatfold show` and `why` need none")
     await StepApp(Stepper(log, at, stop), file, chat, follow=follow).run_async()

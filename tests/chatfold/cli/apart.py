@@ -81,6 +81,7 @@ def forbid() -> None:
 
 def step_without_a_terminal() -> None:
     """Let the debugger run as its tests let it, and walk through the log."""
+    from chatfold.cli import step
     from chatfold.stepper.app import StepApp
 
     async def walked(app: StepApp, *_: Any, **__: Any) -> None:
@@ -91,6 +92,7 @@ def step_without_a_terminal() -> None:
             assert app.stepper.version > 0
             await pilot.press("q")
 
+    step._is_terminal = lambda stream: True
     StepApp.run_async = walked  # type: ignore[method-assign,assignment]  # there is no terminal
 
 

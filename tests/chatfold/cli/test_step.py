@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,13 @@ def test_a_log_that_is_not_there_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert cli.run("step", str(tmp_path / "none.jsonl")).code == 2
     ended = cli.run("step", "-")
     assert (ended.code, "save it in a file" in ended.err) == (2, True)
+
+
+def test_without_a_terminal_it_ends(cli: Cli, file: Path) -> None:
+    step = [sys.executable, "-m", "chatfold", "step", str(file)]
+    ended = subprocess.run(step, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "step needs a terminal" in ended.stderr
 
 
 def test_without_textual_it_says_what_to_install(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
