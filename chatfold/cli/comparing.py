@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import typer
 from msgspec.structs import asdict
@@ -10,11 +11,12 @@ from msgspec.structs import asdict
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Channel, Out, printable
 from chatfold.cli.shapes import ChangeLine, Compared, FirstWhere
-from chatfold.cli.sources import opened
+from chatfold.cli.sources import named, opened
 from chatfold.cli.timeline import line_of, print_timeline, time_of
 from chatfold.replaying.alignment import Comparison, Moved, align, moves
 from chatfold.replaying.bisect import first_where
 from chatfold.replaying.conditions import ConditionError, parse_condition
+from chatfold.replaying.families import Family, families_of
 from chatfold.replaying.logs import STDIN, Log
 from chatstate.classify import classify
 from events.diff import Change, changes, plain
@@ -33,23 +35,45 @@ def run_logs_diff(
     if sources == (STDIN, STDIN):
         raise UsageProblem("- (stdin) is one log; name another one beside it")
     with opened(out, sources[0], db, log_level) as one, opened(out, sources[1], db, log_level) as other:
-        found = align(moves(one.bare()), moves(other.bare()), context=context)
+        logs = (one, other)
+        stores = filter(None, (named(source, db, log_level).store for source in sources))
+        families = families_of(logs, next(stores, None))
+        left, right = (moves(family.log, family.origins) for family in families)
+        found = align(left, right, context=context)
         if json:
-            out.data.json(_compared(found))
+            out.data.json(_compared(found, families))
         else:
-            _print_comparison(out.data, found, (one, other))
+            for log, family in zip(logs, families, strict=True):
+                _tell_origins(out, log, family)
+            _print_comparison(out.data, found, logs)
     if found.parts:
         raise typer.Exit(FAILED)
 
 
-def _compared(found: Comparison) -> Compared:
+def _compared(found: Comparison, families: Sequence[Family]) -> Compared:
     one, other = (tuple(_move(each) for each in side) for side in found.then)
-    last = None if found.last is None else (found.last[0].recorded.version, found.last[1].recorded.version)
-    return Compared(same=found.same, last=last, parts=found.parts, then=(one, other))
+    last = None if found.last is None else (found.last[0].version, found.last[1].version)
+    origins = tuple(tuple(asdict(each) for each in family.ancestors) for family in families)
+    return Compared(same=found.same, last=last, parts=found.parts, then=(one, other), origins=(origins[0], origins[1]))
 
 
 def _move(moved: Moved) -> dict[str, object]:
-    return {"version": moved.recorded.version, **asdict(moved.move)}
+    return {"version": moved.recorded.version, **asdict(moved.move), "origin": moved.origin}
+
+
+def _tell_origins(out: Out, log: Log, family: Family) -> None:
+    """Say where a fork comes from, and where that is not known: then its copied messages stand for its beginning."""
+    fork = log.name
+    for each in family.ancestors:
+        out.note(printable(f"{fork} is a fork of {each.chat}, from version {each.version}"))
+        if not each.known:
+            out.note(printable(f"  the log of {each.chat} is not at hand up to there: {_FROM_THE_COPY}"))
+        fork = each.chat
+
+
+_FROM_THE_COPY: Final = (
+    "the fork is compared from its copying on; name that log as the other one, or chats of the store that has them all"
+)
 
 
 def _print_comparison(channel: Channel, found: Comparison, logs: tuple[Log, Log]) -> None:
@@ -59,14 +83,15 @@ def _print_comparison(channel: Channel, found: Comparison, logs: tuple[Log, Log]
     if found.last is None:
         channel.line("they part at once")
     else:
-        one, other = (moved.recorded.version for moved in found.last)
+        one, other = (moved.version for moved in found.last)
         channel.line(f"the same for {found.same} moves, up to version {one} and {other}; then they part:")
     for log, side in zip(logs, found.then, strict=True):
         channel.line()
         channel.put(printable(log.name), style="bold", end="\n")
         for moved in side:
             channel.put(f"{moved.recorded.version:>6}  ", style="bold")
-            channel.line(printable(str(moved.move)))
+            before = "" if moved.origin is None else f", in {moved.origin}"
+            channel.line(printable(f"{moved.move}{before}"))
         if not side:
             channel.line("        (ends here)")
 

@@ -1,24 +1,29 @@
 """Two logs side by side, by what was decided and which transitions were taken, whatever their texts, times and ids.
 
-Owns what makes two moves the same, which events are no moves of their own, and the place where two logs part.
+Owns what makes two moves the same, which events are no moves of their own, and the place where two logs part. A fork
+did until it was forked what its origin did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from chatstate.classify import classify
 from events.control import OpenCall
 from events.effects import Effects
 from events.envelope import Recorded
-from events.given import checked_items, checked_whole
+from events.given import checked_items, checked_mapping, checked_sequence, checked_whole
 from events.ids import CallKey
 from events.indexes import find_call
+from events.records import Origin
 from events.replay import ReplayStep, replay
-from events.vocabulary import decision_of
+from events.vocabulary import ChatForked, decision_of
 
 BESIDE: Final = frozenset(
     {
@@ -28,6 +33,9 @@ BESIDE: Final = frozenset(
 )  # fmt: skip
 """Triggers that are no moves: who runs a chat, under what policy, and how it is kept. What the chat does follows from
 none of them alone; where a policy makes a difference, the decision under it is another."""
+
+_COPYING: Final = frozenset({"fork", "import_messages"})
+"""Triggers by which a fork gets what its origin has."""
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -60,10 +68,24 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Moved(Struct, frozen=True):
-    """A move, and the event of the log that made it."""
+    """A move, and the event that made it.
+
+    Attributes:
+        move: The move.
+        recorded: The event.
+        origin: The chat in whose log it stands, where that is one that the chat was forked from; None for its own log.
+        copied: The version of the fork's log by which it has what its origin did; None for a move of its own log.
+    """
 
     move: Move
     recorded: Recorded
+    origin: str | None = None
+    copied: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the chat's own log by which this was done."""
+        return self.recorded.version if self.copied is None else self.copied
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -85,13 +107,55 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return any(self.then)
 
 
-def moves(log: Iterable[Recorded]) -> Iterator[Moved]:
+NO_ORIGINS: Final[Mapping[str, Sequence[Recorded]]] = MappingProxyType({})
+
+
+def moves(log: Iterable[Recorded], origins: Mapping[str, Sequence[Recorded]] = NO_ORIGINS) -> Iterator[Moved]:
     """Yield the moves of a log, from its first event on. Contents are not read.
+
+    Args:
+        log: The log.
+        origins: Logs by the ids of their chats. Where the chat is a fork of one of them, it begins with what that one
+            did up to the fork, in the place of the copying; where its origin is not there, with the copying.
 
     Raises:
         EventsError: An event cannot be read or applied.
+        InvalidValue: They are no events, or not those of one log; or the origins are no logs by the ids of chats.
     """
-    for step in replay(log):
+    checked_mapping(origins, "$.origins", "logs by the ids of their chats")
+    for chat, events in origins.items():
+        checked_sequence(events, f"$.origins.{chat}", "the events of a log, as decode_log gives them")
+    yield from _moves(log, origins)
+
+
+def forked_from(log: Sequence[Recorded]) -> Origin | None:
+    """Return what a chat was forked from, and where; None where it is no fork."""
+    return log[0].event.origin if log and isinstance(log[0].event, ChatForked) else None
+
+
+def reaches(log: Sequence[Recorded] | None, origin: Origin) -> bool:
+    """Whether the log of an origin is there, up to the version that was forked."""
+    return log is not None and len(log) >= origin.version
+
+
+def _moves(log: Iterable[Recorded], origins: Mapping[str, Sequence[Recorded]]) -> Iterator[Moved]:
+    steps = replay(log)
+    first = next(steps, None)
+    if first is None:
+        return
+    origin, copied = forked_from([first.recorded]), 1
+    steps = chain([first], steps)
+    if origin is not None and reaches(before := origins.get(origin.chat), origin):
+        for step in steps:
+            if step.recorded.event.trigger not in _COPYING:
+                steps = chain([step], steps)
+                break
+            copied = step.recorded.version
+        # Without itself: a log that was taken over under its origin's id would be its own origin.
+        further = {chat: events for chat, events in origins.items() if chat != origin.chat}
+        for moved in _moves(islice(before or (), origin.version), further):
+            yield replace(moved, origin=moved.origin or origin.chat, copied=copied)
+    for step in steps:
         if step.recorded.event.trigger not in BESIDE:
             yield Moved(_move(step), step.recorded)
 

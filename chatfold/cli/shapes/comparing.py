@@ -16,16 +16,22 @@ class Compared(Shape, frozen=True, kw_only=True, tag="comparison"):
 
     Attributes:
         same: Moves that both made before they part.
-        last: Versions of the last of these, one of either log; ``null`` where they part at once.
+        last: Versions of the last of these, one of either log; ``null`` where they part at once. What a fork's origin
+            did, the fork has by the version at which it was copied.
         parts: Whether they part.
         then: What either log did next, the parting move first; each is ``version`` with the fields of the move:
-            ``source``, ``trigger``, ``dest``, ``rule``, ``action``, ``tools``, ``cause``. Empty where it ends there.
+            ``source``, ``trigger``, ``dest``, ``rule``, ``action``, ``tools``, ``cause``; and ``origin``, the chat in
+            whose log it stands, where that is one that the log's chat was forked from, else ``null``. Empty where it
+            ends there.
+        origins: What either log's chat was forked from, the nearest first: ``chat``, ``version``, and ``known``,
+            whether that log was at hand. Empty where it is no fork.
     """
 
     same: int
     last: tuple[int, int] | None
     parts: bool
     then: tuple[tuple[Any, ...], tuple[Any, ...]]
+    origins: tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 class ChangeLine(Shape, frozen=True, kw_only=True, tag="change"):

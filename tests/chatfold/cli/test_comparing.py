@@ -50,8 +50,56 @@ def test_logs_that_part(logs: Cli) -> None:
     assert line["last"] == [6, 6]
     assert line["then"][1][0] == {
         "version": 7, "source": "R0", "trigger": "record_tool_result", "dest": "R0", "rule": None, "action": None,
-        "tools": ["look_up"], "cause": "error",
+        "tools": ["look_up"], "cause": "error", "origin": None,
     }  # fmt: skip
+
+
+@pytest.fixture
+def family(stored: Cli) -> Cli:
+    """A chat, two forks of it, and a fork of the first of these that went on."""
+
+    async def fork() -> None:
+        async with Engine(stored.url, [agent()], worker=False) as engine:
+            await engine.fork("shop", at=10, chat_id="early")
+            await engine.fork("shop", at=16, chat_id="late")
+            await engine.fork("early", chat_id="grandchild")
+            await engine.send_message("grandchild", "Otherwise")
+
+    asyncio.run(fork())
+    for chat in ("shop", "early", "grandchild"):
+        stored.ok("export", chat, "-o", f"{chat}.jsonl")
+    return stored
+
+
+PAY = "    11  R0 start_attempt R0, D1 run_tools (pay)"
+ENDS = "        (ends here)\n"
+SENT = "     3  W send P0\n"
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        (["shop", "early"], f"up to version 10 and 3; then they part:\n\nshop\n{PAY}\n\nearly\n{ENDS}"),
+        (["shop.jsonl", "early.jsonl"], f"up to version 10 and 3; then they part:\n\nshop.jsonl\n{PAY}\n"),
+        (["shop", "grandchild"], f"up to version 10 and 2; then they part:\n\nshop\n{PAY}\n\ngrandchild\n{SENT}"),
+        (["early.jsonl", "grandchild"], f"up to version 3 and 2; then they part:\n\nearly.jsonl\n{ENDS}"),
+        (["late", "early"], f"up to version 3 and 3; then they part:\n\nlate\n{PAY}, in shop\n\nearly\n{ENDS}"),
+    ],
+)  # fmt: skip
+def test_a_fork_did_what_its_origin_did_until_it_was_forked(family: Cli, sources: list[str], said: str) -> None:
+    done = family.run("diff", *sources, "--context", "1")
+    assert done.code == 1
+    assert done.out.startswith(f"the same for 8 moves, {said}")
+    assert "is a fork of shop, from version 10\n" in done.err
+
+
+def test_a_fork_whose_origin_is_not_at_hand_is_compared_from_its_copying_on(family: Cli) -> None:
+    done = family.run("diff", "shop.jsonl", "grandchild.jsonl")
+    assert done.out.startswith("they part at once\n")
+    assert "grandchild.jsonl is a fork of early, from version 3\n" in done.err
+    assert "the log of early is not at hand" in done.err
+    (line,) = family.run("diff", "shop.jsonl", "grandchild.jsonl", "--json").lines
+    assert line["origins"] == [[], [{"chat": "early", "version": 3, "known": False}]]
 
 
 def test_versions_of_one_log(logs: Cli) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatfold.engine import Engine
 from chatfold.replaying.alignment import BESIDE, align, moves
 from chatfold.replaying.effects import effects_after
 from chatstate.table import ANY_TRIGGERS, TABLE
-from tests.chatfold.replaying.pair import recorded
+from events.envelope import Recorded
+from tests.chatfold.replaying.pair import log, recorded
 
 
 def test_logs_of_the_same_course_are_the_same_whatever_their_texts_ids_and_times() -> None:
@@ -27,6 +32,35 @@ def test_logs_part_where_one_of_their_tools_failed() -> None:
     assert str(other[0].move) == "R0 record_tool_result R0 (look_up): error"
     assert found.last is not None
     assert str(found.last[0].move) == "R0 start_attempt R0, D1 run_tools (look_up)"
+
+
+def forked(at: int) -> list[Recorded]:
+    """A fork of the chat."""
+
+    async def copy() -> list[Recorded]:
+        async with Engine("memory://", worker=False) as engine:
+            await engine.import_log(log("A-1"))
+            await engine.fork("chat-A-1", at=at, chat_id="copy")
+            return list(await engine.events("copy"))
+
+    return asyncio.run(copy())
+
+
+def test_a_fork_begins_with_what_its_origin_did() -> None:
+    origin, fork = recorded(), forked(10)
+    found = list(moves(fork, {"chat-A-1": origin}))
+    assert [each.move for each in found] == [each.move for each in moves(origin) if each.version <= 10]
+    assert {(each.origin, each.version) for each in found} == {("chat-A-1", len(fork))}
+
+
+@pytest.mark.parametrize("origins", [{}, {"chat-A-1": recorded()[:9]}, {"other": recorded()}])
+def test_a_fork_of_what_is_not_at_hand_begins_with_the_copying(origins: dict[str, list[Recorded]]) -> None:
+    assert [each.move.trigger for each in moves(forked(10), origins)][:2] == ["fork", "import_messages"]
+
+
+def test_a_fork_that_was_taken_over_as_its_origin_is_not_its_own_origin() -> None:
+    fork = forked(2)
+    assert [each.move.trigger for each in moves(fork, {"chat-A-1": fork})][:2] == ["fork", "import_messages"]
 
 
 @given(st.integers(0, 17), st.integers(0, 17), st.integers(1, 4))

@@ -38,6 +38,7 @@ CALLS: Final[Sequence[tuple[str, Callable[..., Any], tuple[Any, ...]]]] = [
     ("check_decisions", looking.check_decisions, (LOG, WhatIfNames())),
     ("check_source", looking.check_source, (looking.LogSource("file", "none"), WhatIfNames())),
     ("moves", looking.moves, (EVENTS,)),
+    ("moves origins", looking.moves, (EVENTS, {"a": EVENTS})),
     ("align", looking.align, (MOVES, MOVES)),
     ("align context", lambda context: looking.align(MOVES, MOVES, context=context), (5,)),
     ("causes", looking.causes, (EVENTS,)),
