@@ -77,7 +77,7 @@ def rerun(
     ] = None,
     ignore_sections: Annotated[
         str | None,
-        typer.Option("--ignore-sections", metavar="NAMES", help="Sections that may change, such as system,tools."),
+        typer.Option("--ignore-sections", metavar="NAMES", help="Sections that may change, as system,tools,policy."),
     ] = None,
     jobs: Jobs = None,
     db: Db = None,
@@ -88,8 +88,8 @@ def rerun(
 
     What users, models and tools gave, and which worker died when, is taken from the log; every other event must come
     out again. No model is called, no tool is run, no connection is opened. With the agents of an application, their
-    system texts, tools, options and limits are compared too with those of then: a prompt that changed is named although
-    no decision moved. Exit code 1: something came otherwise.
+    system texts, tools, options and limits are compared too with those of then, and a call is named that today's tools
+    would not take: a change is a finding although no decision moved. Exit code 1: something came otherwise.
 
     \b
     Examples:

@@ -5,19 +5,25 @@ Every event that the engine appends goes by here, in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from chatfold.rerunning.calls import call_today
 from chatfold.rerunning.compare import differences
 from chatfold.rerunning.filling import lacking
+from chatfold.rerunning.script import calls_in
 from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes
 from events import vocabulary as v
 from events.diff import Change
 from events.envelope import Recorded
 from events.messages import Message
+from events.parts import ToolResultPart
+from generation.agents import Agent
+from generation.tools.policy import ToolCall
+from generation.tools.registry import ToolSet
 
 DifferenceKind: TypeAlias = Literal["event", "extra", "missing", "refused", "fault", "stuck"]
 
@@ -70,7 +76,7 @@ class Comparison:
 
     Args:
         log: Its events, as they were recorded.
-        declared: The names of the agents whose declarations of today are at hand.
+        declared: The agents whose declarations of today are at hand, by name.
         redacted: Whether the log's contents are made up.
 
     Attributes:
@@ -80,7 +86,7 @@ class Comparison:
         lacks_from: The first version whose contents are not all there; None where all are.
     """
 
-    def __init__(self, log: Sequence[Recorded], declared: Collection[str], *, redacted: bool = False) -> None:
+    def __init__(self, log: Sequence[Recorded], declared: Mapping[str, Agent], *, redacted: bool = False) -> None:
         self.at = 0
         self.parted: Difference | None = None
         self.sections: Final[list[SectionChange]] = []
@@ -108,6 +114,14 @@ class Comparison:
             if self.parted is not None:
                 return
             self._compare(each)
+
+    def start(self, call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> None:
+        """Take note of a call that a tool of today's would not take, or would, other than then."""
+        whole = self.lacks_from is None or self.at < self.lacks_from
+        if self.parted is None and self._is_declared and whole and not self._redacted:
+            now = call_today(call, result, tools)
+            if now is not None:
+                self.sections.append(SectionChange(version=self.at, section="calls", then=call.name, now=now))
 
     def part(self, kind: DifferenceKind, said: str = "") -> Parted:
         """Return that it parts at the event that is next, unless it parted before."""
@@ -138,9 +152,18 @@ class Comparison:
             want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
         )
         if found:
-            self.parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found)
+            said = self._gone(want)
+            self.parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found, said=said)
             return
         self.at += 1
+
+    def _gone(self, want: Recorded) -> str:
+        """Return which tools that an event calls are not there today; an empty text where all are."""
+        if not self._is_declared:
+            return ""
+        known = {tool.name for tool in self._declared[self._agent].tools}
+        names = sorted({part.name for part in calls_in(want.event)} - known)
+        return f"there is no tool {', '.join(names)} today, which is called there" if names else ""
 
     @property
     def _is_declared(self) -> bool:

@@ -27,10 +27,13 @@ from events.effects import Interrupting
 from events.envelope import Recorded
 from events.ids import ChatId
 from events.levels import level_of_all
+from events.parts import ToolResultPart
 from events.records import Policy, ReleaseReason
 from generation.agents import Agent
 from generation.plans import Held, let_go, take
 from generation.prompt_types import ModelRequest
+from generation.tools.policy import ToolCall
+from generation.tools.registry import ToolSet
 from store.append import CommandIdentity, Journal, Outcome, Plan, PlanRun
 from store.warm import WarmChats
 
@@ -106,6 +109,10 @@ class Director:
         """Take a request that was made: what it says is kept where agents are at hand."""
         if self.agents:
             self.today.take(request)
+
+    def called(self, call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> None:
+        """See whether today's tools take a call as those of then did."""
+        self.comparison.start(call, result, tools)
 
     def appended(self, outcome: Outcome) -> None:
         """Compare what an append did with the log."""

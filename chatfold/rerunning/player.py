@@ -21,6 +21,7 @@ from events import vocabulary as v
 from events.content import Content
 from events.control import Control
 from events.ids import CallKey, ChatId, WorkerId
+from events.parts import ToolResultPart
 from events.records import ReleaseReason
 from generation.agents import Agent
 from generation.flushing import Leftovers
@@ -32,6 +33,7 @@ from generation.runner import ChatRunner
 from generation.runtime import Runtime, WorkerSettings
 from generation.tools.execute import CallEnvironment
 from generation.tools.policy import ToolCall
+from generation.tools.registry import ToolSet
 from store.append import Outcome
 from store.errors import Unstorable
 from store.loading import LoadedChat
@@ -96,6 +98,10 @@ class Stage(Protocol):
 
     def asked(self, request: ModelRequest) -> None:
         """Take a request that was made."""
+        ...
+
+    def called(self, call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> None:
+        """Take a call that was started, with its result in the log and the tools of today."""
         ...
 
 
@@ -220,8 +226,10 @@ class Player:
         if recorded is not None and (why := unrecorded(recorded)) is not None:
             raise Unstorable(why)
 
-    def _start(self, call: ToolCall, _: CallEnvironment) -> RecordedCall:
-        started = self._calls[call.key] = RecordedCall(call, self._fated().results.get(call.key))
+    def _start(self, call: ToolCall, env: CallEnvironment) -> RecordedCall:
+        result = self._fated().results.get(call.key)
+        self._stage.called(call, result, env.tools)
+        started = self._calls[call.key] = RecordedCall(call, result)
         return started
 
     def _source(self, agent: str) -> RecordedSource | None:

@@ -13,8 +13,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from events.diff import Change, changes
+from events.diff import MISSING, Change, changes
 from events.envelope import Recorded
 from events.given import checked_kind
 from events.records import Policy, RequestDigests
@@ -23,9 +24,10 @@ from generation.digest import digest_of
 from generation.digests import digest_request, options_of
 from generation.prompt_types import ModelRequest
 
-Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy"]
+Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy", "calls"]
 """What is compared of requests. ``instruction`` is ``messages`` of a request for a summary: what a hook at pre_compact
-added to it no log has. ``policy`` is what agents declare beside what they send."""
+added to it no log has. ``policy`` is what agents declare beside what they send; ``calls`` what the model called then,
+and whether today's tools take it."""
 
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
 DECLARED: Final[tuple[Literal["system", "tools", "options"], ...]] = ("system", "tools", "options")
@@ -42,10 +44,10 @@ class SectionChange(Struct, frozen=True, kw_only=True):
     """A section of a request, or of a policy, that is another one today.
 
     Attributes:
-        version: The event that tells of the request, or records the policy.
+        version: The event that tells of the request, or records the policy, or starts the call.
         section: Which.
-        then: The digest that was recorded.
-        now: Today's.
+        then: The digest that was recorded; of ``calls`` the tool's name.
+        now: Today's; of ``calls`` what becomes of such a call today.
         changes: What changed in a policy, field by field.
     """
 
@@ -152,19 +154,22 @@ def section_changes(
                 yield SectionChange(version=want.version, section=section, then=one, now=other)
     before, after = want.event, got.event
     if "policy" in compared and isinstance(before, PolicyRecorded) and isinstance(after, PolicyRecorded):
-        found = changes(before.policy, after.policy, ignore=_SAID_BY_SECTIONS)
-        if named := tuple(_named(change, before.policy) for change in found):
+        named = tuple(policy_changes(before.policy, after.policy))
+        if named:
             digest = digest_of(after.policy)
             yield SectionChange(version=want.version, section="policy", then=before.digest, now=digest, changes=named)
 
 
-def _named(change: Change, policy: Policy) -> Change:
-    """Say of a change of a tool which tool it is: ``$.tools[look_up].schema``."""
-    start, bracket, rest = change.path.partition("[")
-    place, _, more = rest.partition("]")
-    if start != "$.tools" or not bracket or not place.isdigit() or int(place) >= len(policy.tools):
-        return change
-    return Change(f"$.tools[{policy.tools[int(place)].name}]{more}", change.before, change.after)
+def policy_changes(then: Policy, now: Policy) -> Iterator[Change]:
+    """Yield what differs between two policies but for what sections say; of tools by their names, whatever their order.
+
+    A change of a tool says which: ``$.tools[look_up].schema``.
+    """
+    yield from changes(replace(then, tools=()), replace(now, tools=()), ignore=_SAID_BY_SECTIONS)
+    before, after = ({tool.name: tool for tool in policy.tools} for policy in (then, now))
+    for name in sorted(before.keys() | after.keys()):
+        for change in changes(before.get(name, MISSING), after.get(name, MISSING)):
+            yield Change(f"$.tools[{name}]{change.path.removeprefix('$')}", change.before, change.after)
 
 
 def _pretty(value: object) -> str:

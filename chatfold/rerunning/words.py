@@ -105,6 +105,9 @@ def grouped(sections: Sequence[SectionChange]) -> Iterator[tuple[SectionChange, 
 
 def section_said(change: SectionChange, count: int) -> str:
     """Return a change of a section in a line."""
+    if change.section == "calls":
+        many = f"{count} calls, the first " if count > 1 else ""
+        return f"calls: {change.now} ({many}at version {change.version})"
     if change.section == "policy":
         return f"policy: another one at version {change.version}: {'; '.join(changes_said(change.changes))}"
     requests = f"{count} requests" if count > 1 else "a request"
@@ -114,7 +117,7 @@ def section_said(change: SectionChange, count: int) -> str:
 
 def section_shown(change: SectionChange, then: Sections, today: Sections) -> Iterator[str]:
     """Yield what changed in a section, as a diff where the old text is at hand."""
-    if change.section == "policy":
+    if change.section in ("policy", "calls"):
         return
     if change.section in ("messages", "instruction"):
         place = then.first_other(change, today)

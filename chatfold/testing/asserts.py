@@ -63,7 +63,7 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
         log: The log, from the chat's first event on.
         agents: Today's agents, where what they send and declare is to be what it was then.
         ignore: Sections of requests that may be others: ``system``, ``tools``, ``messages``, ``instruction``,
-            ``options``, ``policy``.
+            ``options``, ``policy``, ``calls``.
 
     Raises:
         AssertionError: It does not; the text names the first version where it parts from the log, with what came then

@@ -13,7 +13,7 @@ from events.paths import child, item
 from events.values import parse_json_strict
 from generation.foreign import contained, words_of
 from generation.tools.contract import Tool
-from generation.tools.registry import CallRefused, ToolSet
+from generation.tools.registry import NO_TOOL, CallRefused, ToolSet
 
 _MOST: Final = 10
 _REFUSED: Final = "The arguments are not valid, so the tool was not run: "
@@ -98,6 +98,11 @@ def arguments_problem(tool: Tool, text: str) -> str | None:
     except CallRefused as refusal:
         return str(refusal).removeprefix(_REFUSED)
     return None
+
+
+def was_unfit(output: str) -> bool:
+    """Whether a result says that its call was refused for its arguments, or since there was no such tool."""
+    return output.startswith((_REFUSED, *NO_TOOL))
 
 
 def fits(tools: ToolSet, name: str, text: str) -> bool:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import final
+from typing import Final, final
 
 from generation.errors import ToolDeclarationError
 from generation.tools.contract import Tool
+
+_NOT_FOUND: Final = "Tool not found: "
+_NOT_ACTIVE: Final = "Tool not active in this turn: "
+NO_TOOL: Final = (_NOT_FOUND, _NOT_ACTIVE)
+"""How it begins what a model is told that called a tool which there is not."""
 
 
 class CallRefused(Exception):
@@ -51,7 +56,7 @@ class ToolSet:
         """
         tool = self._tools.get(name)
         if tool is None:
-            raise CallRefused(f"Tool not found: {name or '(the call has no name)'}. Nothing was run.")
+            raise CallRefused(f"{_NOT_FOUND}{name or '(the call has no name)'}. Nothing was run.")
         if self._active is not None and name not in self._active:
-            raise CallRefused(f"Tool not active in this turn: {name}. Nothing was run.")
+            raise CallRefused(f"{_NOT_ACTIVE}{name}. Nothing was run.")
         return tool

@@ -16,11 +16,11 @@ class SectionLine(Shape, frozen=True, kw_only=True, tag="section"):
 
     Attributes:
         version: The first event that tells of it.
-        section: ``system``, ``tools``, ``messages``, ``instruction`` (of a request for a summary), ``options`` or
-            ``policy``.
-        then: Its digest in the log.
-        now: Its digest today.
-        requests: How many requests have it.
+        section: ``system``, ``tools``, ``messages``, ``instruction`` (of a request for a summary), ``options``,
+            ``policy`` or ``calls``.
+        then: Its digest in the log; of ``calls`` the tool's name.
+        now: Its digest today; of ``calls`` what becomes of such a call today, in words.
+        requests: How many requests, or calls, have it.
         changes: What changed in a policy: ``path``, ``before``, ``after``.
         shown: The lines of a diff, with ``--show``.
     """

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
+from pydantic import TypeAdapter
 
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.run import RerunReport, rerun
 from chatfold.rerunning.sections import SectionChange, Sections, SectionsFileError, read_sections, write_sections
 from chatfold.rerunning.words import section_said, section_shown, told
+from chatfold.testing import UseTool, turn
+from events.diff import MISSING
 from generation.agents import Agent, Limits
 from generation.models import ModelConfig
 from generation.prompt_types import ModelRequest, PromptMessage, PromptText
 from generation.tools.contract import Tool
-from tests.chatfold.rerunning.kit import SYSTEM, agent
+from tests.chatfold.replaying import pair
+from tests.chatfold.rerunning.kit import ANSWERS, SYSTEM, agent, log_of, written
+from tests.chatfold.rerunning.kit import look_up as original
 
 
 def look_up(order: str, *, fast: bool = False) -> str:
@@ -29,6 +35,25 @@ def look_up(order: str, *, fast: bool = False) -> str:
 def other_tool() -> Agent:
     """Return the agent with a tool of the same name that is another one."""
     return Agent(name="support", model="scripted", system=SYSTEM, tools=[Tool.from_function(look_up, crash="rerun")])
+
+
+def find(order: str) -> str:
+    """Look an order up."""
+    return order
+
+
+def with_tools(*functions: Callable[..., object]) -> Agent:
+    """Return the agent with other tools."""
+    tools = [Tool.from_function(function, crash="rerun") for function in functions]
+    return Agent(name="support", model="scripted", system=SYSTEM, tools=tools)
+
+
+def renamed(order_id: str) -> str:
+    """Look an order up."""
+    return order_id
+
+
+renamed.__name__ = "look_up"
 
 
 def changed(report: RerunReport) -> set[str]:
@@ -47,6 +72,7 @@ def test_nothing_changed(log: Log) -> None:
 CHANGES: dict[str, tuple[Agent, set[str]]] = {
     "system": (agent("You help, and are brief."), {"system"}),
     "tool": (other_tool(), {"tools", "policy"}),
+    "an argument that was renamed": (with_tools(renamed), {"tools", "policy", "calls"}),
     "options": (
         agent(model=ModelConfig(provider="scripted", name="friendly", extra={"seed": 7})),
         {"options", "policy"},
@@ -70,6 +96,66 @@ def test_a_tool_that_changed_is_named_in_the_policy(log: Log) -> None:
     (policy,) = [change for change in rerun(log, [other_tool()]).sections if change.section == "policy"]
     assert [change.path for change in policy.changes] == ["$.tools[look_up].schema"]
     assert policy.version == 3
+
+
+def test_tools_of_a_policy_are_compared_by_name(log: Log) -> None:
+    found = [change for change in rerun(log, [with_tools(find, original)]).sections if change.section == "policy"]
+    assert [(change.path, change.before) for change in found[0].changes] == [("$.tools[find]", MISSING)]
+
+
+NARROW: Final = Tool(
+    name="look_up",
+    description="Look an order up.",
+    schema={"type": "object", "properties": {"order": {"type": "string"}}},
+    arguments=TypeAdapter(dict[Literal["order"], Literal["B-1"]]),
+    function=original,
+    crash="rerun",
+)
+
+CALLS: dict[str, tuple[Sequence[Tool], str]] = {
+    "an argument was renamed": (
+        with_tools(renamed).tools,
+        "look_up does not take the arguments of then: order_id is missing; order is not known",
+    ),
+    "a value is none any more": ([NARROW], "look_up does not take the arguments of then: a value of them is none"),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_a_call_that_today_s_tool_would_not_take_is_told(log: Log, what: str) -> None:
+    tools, said = CALLS[what]
+    report = rerun(log, [Agent(name="support", model="scripted", system=SYSTEM, tools=tools)])
+    assert report.same
+    assert f"calls: {said} (at version 6)" in list(told(report))
+    assert "A-17" not in "\n".join(told(report)), "values are content"
+
+
+def test_a_tool_that_is_gone_is_told() -> None:
+    log = log_of(pair.log())
+    tools = [tool for tool in pair.agent().tools if tool.name != "pay"]
+    report = rerun(log, [Agent(name="support", model="scripted/x", tools=tools)])
+    assert report.same
+    assert "calls: there is no tool pay today, which was called then (at version 11)" in list(told(report))
+
+
+def test_a_tool_that_is_gone_is_told_where_its_log_parts(log: Log) -> None:
+    said = list(told(rerun(log, [with_tools(find)])))
+    assert "another event came: there is no tool look_up today, which is called there" in said
+
+
+def test_a_call_that_was_refused_then_and_would_be_run_today_is_told() -> None:
+    answers = (turn(UseTool("find", {"order": "A-17"})), *ANSWERS)
+    log = log_of(asyncio.run(written(answers)))
+    assert rerun(log, [agent()]).sections == ()
+    today = Agent(name="support", model="scripted", system=SYSTEM, tools=[*agent().tools, Tool.from_function(find)])
+    said = list(told(rerun(log, [today])))
+    assert "calls: find would be run today, and was not then: the call was refused (at version 6)" in said
+
+
+def test_calls_are_not_compared_with_what_is_not_given(log: Log) -> None:
+    assert rerun(log).sections == ()
+    other = Agent(name="other", model="scripted", tools=())
+    assert rerun(log, [other]).sections == ()
 
 
 @pytest.mark.odd_decisions("another policy is run")
