@@ -10,7 +10,7 @@ from pydantic import AfterValidator, TypeAdapter
 
 from chatfold.rerunning.models import RecordedSource
 from chatfold.rerunning.script import Script
-from events.content import Json
+from events.content import Json, same_json
 from generation.agents import Agent
 from generation.models import ModelConfig
 from generation.tools.contract import Tool
@@ -38,7 +38,8 @@ class Agents(Mapping[str, Agent]):
         self._source: Final = source
         self._models: Final = tuple(_keeping(provider, name) for provider, name in sorted(script.keeping))
         self._tools: Final = tuple(_asking(name, unfit) for name, unfit in sorted(script.asking.items()))
-        self._unfit: Final[Mapping[str, Sequence[Json]]] = script.asking if redacted else {}
+        self._unfit: Final = script.asking
+        self._redacted: Final = redacted
         self._silent: Final[dict[str, Agent]] = {}
 
     def __getitem__(self, name: str) -> Agent:
@@ -48,16 +49,17 @@ class Agents(Mapping[str, Agent]):
             agent = self._silent[name] = Agent(name=name, models=self._models, tools=self._tools)
         there = copy.copy(agent)
         object.__setattr__(there, "context", self._source(name))
-        if self._unfit:
+        if self._redacted:
             object.__setattr__(there, "tools", tuple(map(self._taking, there.tools)))
         return there
 
     def _taking(self, declared: Tool) -> Tool:
-        """Return a tool that takes the arguments which it took then, whatever it takes by its declaration."""
-        if declared.name not in self._unfit:
-            return declared
+        """Return a tool that takes the arguments which it took then, whatever it takes by its declaration.
+
+        So does one that nobody was asked about then, and that asks today: what it took is no matter of the log.
+        """
         there = copy.copy(declared)
-        object.__setattr__(there, "arguments", _but(self._unfit[declared.name]))
+        object.__setattr__(there, "arguments", _but(self._unfit.get(declared.name, ())))
         object.__setattr__(there, "function", _never)  # what a client gets is held to the letter of the declaration
         return there
 
@@ -83,7 +85,7 @@ def _but(unfit: Sequence[Json]) -> TypeAdapter[Any]:
     """Return what takes all arguments but some."""
 
     def taken(value: dict[str, Any]) -> dict[str, Any]:
-        if value in unfit:
+        if any(same_json(value, each) for each in unfit):
             raise ValueError("they were not taken then")
         return value
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
+from pydantic import BaseModel, Field
 
 from chatfold.corpus.adding import add_log
 from chatfold.corpus.gate import check_corpus
+from chatfold.engine import Engine
 from chatfold.redacting.record import Order, record_log
 from chatfold.redacting.rules import KINDS, RedactionRules
 from chatfold.replaying.decisions import decision_drifts
@@ -21,15 +23,18 @@ from chatfold.rerunning.redacted import legible, made_up
 from chatfold.rerunning.run import RerunReport, rerun
 from chatfold.testing import Cut, Fail, Think, Turn, UseTool, assert_reruns, turn
 from chatfold.verification import verify_log
-from events.content import Content
+from events.content import Content, Json
 from events.ids import ChatId
 from events.messages import Usage
+from events.records import ApprovalAnswer
 from events.vocabulary import RetryScheduled, TurnFailed
 from generation.agents import Agent, Limits
 from generation.context import Context
 from generation.error_texts import redact
+from generation.providers.scripted import ScriptedProvider
+from generation.tools.contract import Tool, client_tool
 from tests.chatfold.cli.kit import Cli
-from tests.chatfold.rerunning.kit import agent, written
+from tests.chatfold.rerunning.kit import agent, log_of, written
 from tests.corpus.kit import BUSY, Scenario, Scene, assistant, hook, play
 from tests.corpus.make import FOLDER
 
@@ -207,6 +212,64 @@ def test_today_s_agents_are_compared_all_the_same(tmp_path: Path) -> None:
         other = rerun(log, [assistant(system="You do not help.")])
         assert other.same
         assert {change.section for change in other.sections} == {"system"}
+
+
+class Seat(BaseModel, extra="forbid"):
+    row: Annotated[int, Field(ge=1, le=5)]
+    side: Literal["left", "right"]
+    code: Annotated[str, Field(pattern="^[A-Z]-[0-9]$")]
+
+
+def pay(amount: Annotated[int, Field(le=100)], currency: Literal["EUR"]) -> str:
+    """Pay an amount."""
+    return f"{amount} {currency}"
+
+
+def cashier(*, needs_approval: bool) -> Agent:
+    """Return an agent whose tools take values that hardly anything made up is."""
+    tools = [client_tool("pick", "Pick a seat.", Seat), Tool.from_function(pay, needs_approval=needs_approval)]
+    return Agent(name="support", model="scripted", tools=tools)
+
+
+def paid(*, needs_approval: bool) -> bytes:
+    """Return the log of a chat with calls whose arguments the tools take, and with calls whose they do not."""
+    seat: dict[str, Json] = {"row": 1, "side": "left", "code": "A-1"}
+    calls: list[tuple[str, dict[str, Json]]] = [
+        ("pick", seat),
+        ("pick", {**seat, "row": 9}),
+        ("pay", {"amount": 1, "currency": "EUR"}),
+    ]
+    calls += [("pay", {"amount": True, "currency": "YEN"}), ("pay", {"amount": 999, "currency": "EUR"})]
+    script = [*(turn(UseTool(name, arguments)) for name, arguments in calls), turn("Done.")]
+
+    async def talk() -> bytes:
+        models = {"scripted": ScriptedProvider(script)}
+        async with Engine("memory://", [cashier(needs_approval=needs_approval)], providers=models) as engine:
+            await engine.create_chat("support", "A seat, please.", chat_id="help")
+            while (action := (await engine.settled("help")).control.action) is not None:
+                results = dict.fromkeys(action.client_calls, "taken")
+                allowed = [ApprovalAnswer(call=call, approved=True) for call in action.to_approve]
+                await engine.submit_tool_results("help", action.id, results, approvals=allowed)
+            return await engine.export_log("help")
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.parametrize("rules", ["usual", "kept"])
+@pytest.mark.parametrize("needs_approval", [True, False])
+def test_made_up_arguments_are_held_to_no_schema(needs_approval: bool, rules: str, tmp_path: Path) -> None:
+    log = redacted(paid(needs_approval=needs_approval), tmp_path, RULES[rules])
+    assert same(report := rerun(log, [cashier(needs_approval=needs_approval)])), report
+
+
+def test_a_tool_that_asks_today_asks_for_made_up_arguments_too(tmp_path: Path) -> None:
+    data = paid(needs_approval=False)
+    today = [cashier(needs_approval=True)]
+    plain, made = rerun(log_of(data), today), rerun(redacted(data, tmp_path), today)
+    assert plain.difference is not None
+    assert made.difference is not None
+    assert made.difference.version == plain.difference.version
+    assert made.difference.changes == plain.difference.changes
 
 
 @pytest.mark.odd_decisions("another policy is run")
