@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,22 @@ from events.records import ModelPolicy, Policy
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 _SAMPLE: Final = Policy(agent="agent", revision="1", model=ModelPolicy(provider="provider", name="model"))
+
+
+_LIMITS: Final = frozenset({"context_limit", "compaction_threshold"})
+_PRICES: Final = frozenset({"price_input", "price_output", "price_cache_read", "price_cache_write"})
+DECIDES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
+    {
+        "max_steps": None,
+        "model": _LIMITS | _PRICES,
+        "compaction_model": _LIMITS,
+        "budget": None,
+        "context_source": None,
+        "context_revision": None,
+    }
+)
+"""Field of a policy that the rules read -> the fields of it that they read; None for all. Of prices it is read whether
+there is one."""
 
 
 class WhatIfProblem(Exception):
@@ -47,14 +64,17 @@ class WhatIfNames(Struct, frozen=True, kw_only=True):
         if self.policy is None and self.decider is None:
             return None
         decide = None if self.decider is None else _function(self.decider, "a function of a state and a policy")
-        policy = None if self.policy is None else _policy(self.policy)
+        policy = None if self.policy is None else _policy(self.policy, by_rules=decide is None)
         return WhatIf(decide=decide, policy=policy)
 
 
-def _policy(name: str) -> Callable[[Policy], Policy]:
+def _policy(name: str, *, by_rules: bool) -> Callable[[Policy], Policy]:
     path = Path(name)
     if path.suffix in _READERS or ":" not in name:
-        return PolicyFields(name, _fields(path))
+        fields = _fields(path)
+        if by_rules:
+            _check_decides(name, fields)
+        return PolicyFields(name, fields)
     return _function(name, "a function from a policy to a policy")
 
 
@@ -83,6 +103,31 @@ def _fields(path: Path) -> Mapping[str, Any]:
     if not isinstance(fields, dict) or not fields:
         raise WhatIfProblem(f"{path} changes nothing: give fields of a policy, such as max_steps = 3")
     return fields
+
+
+def _check_decides(name: str, fields: Mapping[str, Any]) -> None:
+    """Check that the rules read fields: of others nothing can be told, and that nothing drifts would say nothing.
+
+    Raises:
+        WhatIfProblem: They do not read one of them; the text says which.
+    """
+    unread = [field for field in fields if field in Policy.__struct_fields__ and field not in DECIDES]
+    for field, read in DECIDES.items():
+        of_it = fields.get(field)
+        if read is not None and isinstance(of_it, Mapping):
+            unread += [
+                f"{field}.{each}" for each in of_it if each in ModelPolicy.__struct_fields__ and each not in read
+            ]
+    if unread:
+        raise WhatIfProblem(
+            f"{name}: no decision reads {', '.join(unread)}, so decisions that are taken again cannot tell what "
+            f"comes of it; `chatfold rerun --agents` can. They read {', '.join(_read())}"
+        )
+
+
+def _read() -> Iterator[str]:
+    for field, of_it in DECIDES.items():
+        yield from [field] if of_it is None else [f"{field}.{each}" for each in sorted(of_it)]
 
 
 class PolicyFields:

@@ -137,10 +137,22 @@ def test_with_another_policy(cli: Cli, tmp_path: Path) -> None:
         f"  otherwise: D11 generate, because {GO_ON} (docs/decision-rules.md#d11)",
     ]
     assert done.err == "after its first drift, a log tells what happened, and not what would have happened then\n"
-    Path("same.json").write_text(json.dumps({"max_model_attempts": 3}))
+    Path("same.json").write_text(json.dumps({"budget": {"turns": 99}}))
     assert cli.ok("replay", "--decide", file, "--policy", "same.json").out.endswith(
         ": 18 decisions taken again, no drift\n"
     )
+
+
+def test_a_policy_of_which_no_decision_could_tell_anything_is_refused(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path / "a.jsonl", EVENTS)
+    Path("tools.toml").write_text("max_steps = 10\n[tools.look_up]\nexclusive = true\n[model]\neffort = 'low'\n")
+    done = cli.run("replay", "--decide", file, "--policy", "tools.toml")
+    assert done.code == 2
+    assert "tools.toml: no decision reads tools, model.effort, so " in " ".join(done.err.split())
+    # A decide function of one's own may read it.
+    Path("calls.json").write_text(json.dumps({"max_model_attempts": 3}))
+    by = ("--decider", "generation.decide:decide_generation_action")
+    assert cli.ok("replay", "--decide", file, "--policy", "calls.json", *by).out.endswith("no drift\n")
 
 
 OWN = """

@@ -6,10 +6,14 @@ import pickle
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
+from chatfold.replaying.decisions import WhatIf, decision_drifts
+from chatfold.replaying.logs import find_log
+from chatfold.replaying.whatif import DECIDES, PolicyFields, WhatIfNames, WhatIfProblem
 from events.records import Budget, ModelPolicy, Policy, ToolPolicy
 from generation.decide import decide_generation_action
+from tests.corpus.make import FOLDER
 
 POLICY = Policy(
     agent="support",
@@ -33,8 +37,7 @@ def test_fields_go_over_those_that_were_recorded_as_deep_as_tables_go(tmp_path: 
     made = over(tmp_path, "max_steps = 3\n[model]\ncontext_limit = 8000\n[budget]\ntokens = 1000\n")
     assert (made.max_steps, made.budget, made.tools) == (3, Budget(tokens=1000), POLICY.tools)
     assert made.model == ModelPolicy(provider="anthropic", name="large", context_limit=8000, compaction_threshold=70)
-    assert over(tmp_path, '{"model": null, "tools": []}', "policy.json").model is None
-    assert over(tmp_path, '{"model": null, "tools": []}', "policy.json").tools == ()
+    assert over(tmp_path, '{"model": null}', "policy.json").model is None
 
 
 def test_a_policy_is_made_once_for_each_that_was_recorded() -> None:
@@ -42,6 +45,47 @@ def test_a_policy_is_made_once_for_each_that_was_recorded() -> None:
     other = Policy(agent="other", revision="2", model=None)
     assert fields(POLICY) is fields(POLICY)
     assert (fields(other).agent, fields(other).max_steps) == ("other", 3)
+
+
+READ: set[tuple[str, ...]] = set()
+MODELS = ("model", "compaction_model")
+HAS_LIMIT = ModelPolicy(provider="scripted", name="m", context_limit=10**9)
+
+
+class _SpiedModel(ModelPolicy, frozen=True, kw_only=True):
+    def __getattribute__(self, name: str) -> object:
+        READ.add(("model", name))
+        return super().__getattribute__(name)
+
+
+class _SpiedSummarist(ModelPolicy, frozen=True, kw_only=True):
+    def __getattribute__(self, name: str) -> object:
+        READ.add(("compaction_model", name))
+        return super().__getattribute__(name)
+
+
+class _SpiedPolicy(Policy, frozen=True, kw_only=True):
+    def __getattribute__(self, name: str) -> object:
+        READ.add((name,))
+        return super().__getattribute__(name)
+
+
+def spied(policy: Policy) -> Policy:
+    """Return a policy, with all that may be left out, that notes what is read of it."""
+    spies = {"model": _SpiedModel, "compaction_model": _SpiedSummarist}
+    models = {name: spy(**structs.asdict(getattr(policy, name) or HAS_LIMIT)) for name, spy in spies.items()}
+    return _SpiedPolicy(**{**structs.asdict(policy), **models, "budget": policy.budget or Budget(cost_micros=10**12)})
+
+
+def test_what_rules_read_of_policies_is_what_may_be_asked_about() -> None:
+    READ.clear()
+    for file in sorted(FOLDER.glob("*.jsonl")):
+        list(decision_drifts(find_log(str(file)).read().recorded(), WhatIf(policy=spied)))
+    known: set[tuple[str, ...]] = {(name,) for name in Policy.__struct_fields__}
+    known |= {(model, name) for model in MODELS for name in ModelPolicy.__struct_fields__}
+    said: set[tuple[str, ...]] = {(name,) for name in DECIDES}
+    said |= {(name, each) for name, read in DECIDES.items() for each in read or ()}
+    assert said == READ & known
 
 
 @pytest.mark.parametrize(
