@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import typer
@@ -22,19 +22,19 @@ from chatfold.replaying.logs import LogSource, SourceNotFound
 from chatfold.replaying.many import each
 from chatfold.rerunning.run import RerunReport, rerun_events
 from chatfold.rerunning.sections import (
-    FILE,
-    SECTIONS,
     Section,
     SectionChange,
     Sections,
     SectionsFileError,
+    checked_sections,
     read_sections,
+    sections_beside,
     write_sections,
 )
 from chatfold.rerunning.words import grouped, section_said, section_shown, strangers_said, verdict_of
 from events.diff import Change, plain
 from events.envelope import Recorded
-from events.errors import EventsError
+from events.errors import EventsError, InvalidValue
 
 _BEFORE: Final = 3
 """Events that are shown before the one where a rerun parts from its log."""
@@ -103,11 +103,10 @@ def run_rerun(
 
 
 def _ignored(given: str | None) -> frozenset[Section]:
-    names = [name.strip() for name in given.split(",")] if given is not None else []
-    for name in names:
-        if name not in SECTIONS:
-            raise UsageProblem(f"--ignore-sections: there is no section {name}; there are: {', '.join(SECTIONS)}")
-    return frozenset(cast("list[Section]", names))
+    try:
+        return checked_sections([name.strip() for name in given.split(",")] if given is not None else [], "$.names")
+    except InvalidValue as error:
+        raise UsageProblem(f"--ignore-sections: {error.why}") from None
 
 
 def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
@@ -134,10 +133,9 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
 
 
 def _sections(source: LogSource, given: str | None) -> Sections:
-    beside = Path(source.where).with_suffix(FILE)
     if given is not None:
         return read_sections(Path(given))
-    return read_sections(beside) if source.place == "file" and beside.exists() else Sections()
+    return sections_beside(source.where) if source.place == "file" else Sections()
 
 
 def _not_run(source: LogSource, why: str) -> _Done:

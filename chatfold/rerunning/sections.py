@@ -7,9 +7,9 @@ agents would send is kept there once (``Sections.take``), and later runs are com
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from events.diff import MISSING, Change, changes
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.given import checked_kind
 from events.records import Policy, RequestDigests
 from events.vocabulary import PolicyRecorded
@@ -113,6 +114,37 @@ def read_sections(path: Path) -> Sections:
     if read.chatfold_sections != FORM:
         raise SectionsFileError(f"{path} is a file of sections of form {read.chatfold_sections}; {FORM} is known here")
     return read
+
+
+def sections_beside(log: str | Path) -> Sections:
+    """Return the sections in ``NAME.sections.json`` beside the log file ``NAME.jsonl``; none where there is no file.
+
+    Raises:
+        SectionsFileError: What is there is no file of sections.
+        OSError: It cannot be read.
+    """
+    beside = Path(log).with_suffix(FILE)
+    return read_sections(beside) if beside.exists() else Sections()
+
+
+def checked_sections(names: Collection[str], path: str) -> frozenset[Section]:
+    """Return the names of sections.
+
+    Args:
+        names: Them.
+        path: The argument's name, for errors.
+
+    Raises:
+        InvalidValue: They are no names in a collection, or there is no section of one; the text has those that are.
+    """
+    given: object = names
+    known = ", ".join(SECTIONS)
+    if isinstance(given, str | bytes) or not isinstance(given, Collection):
+        raise InvalidValue(path, f"must be a list of names of sections ({known}), not {type(given).__name__}")
+    for name in names:
+        if name not in SECTIONS:
+            raise InvalidValue(path, f"there is no section {name!r}; there are: {known}")
+    return frozenset(cast("Collection[Section]", names))
 
 
 def write_sections(path: Path, sections: Sections) -> None:

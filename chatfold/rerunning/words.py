@@ -56,13 +56,15 @@ def strangers_said(report: RerunReport, ignored: AbstractSet[str]) -> str | None
     return f"{said}, so nothing that {'it declares' if one else 'they declare'} was compared"
 
 
-def told(report: RerunReport) -> Iterator[str]:
-    """Yield what a rerun found, line by line."""
+def told(report: RerunReport, then: Sections | None = None) -> Iterator[str]:
+    """Yield what a rerun found, line by line; of sections whose texts ``then`` has, what changed in them."""
     yield verdict_of(report)
     if report.difference is not None:
         yield from told_of(report.difference)
     for change, count in grouped(report.sections):
         yield section_said(change, count)
+        if then is not None and change.then in then.texts:
+            yield from (f"  {line}" for line in section_shown(change, then, report.today))
 
 
 def told_of(difference: Difference) -> Iterator[str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from chatfold.replaying.logs import Log, LogSource
+from chatfold.replaying.logs import Log, LogSource, is_file
 from chatfold.rerunning.run import rerun_events
-from chatfold.rerunning.sections import Section
+from chatfold.rerunning.sections import Section, Sections, checked_sections, sections_beside
 from chatfold.rerunning.words import strangers_said, told
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
@@ -21,6 +21,8 @@ from chatstate.audit import audit
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded
+from events.errors import InvalidValue
+from events.given import checked_items
 from events.logfile import LogFile, read_log
 from generation.agents import Agent
 
@@ -43,6 +45,7 @@ def assert_replays(log: AnyLog) -> None:
 
     Raises:
         AssertionError: It is not; the text names the first versions, with rule, facts and action then and now.
+        InvalidValue: It is nothing that holds a log, or has no event.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
@@ -57,31 +60,35 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
     """Assert that a chat comes out again when it is run through today's engine, its log being the script.
 
     No model is called and no tool is run. Within a coroutine it waits for a thread of its own. The contents of a log
-    that was redacted are compared by kind and size.
+    that was redacted are compared by kind and size. Where ``NAME.sections.json`` lies beside the file ``NAME.jsonl``
+    (``chatfold rerun --keep-sections``), the failure shows what changed in a section, line by line.
 
     Args:
         log: The log, from the chat's first event on.
         agents: Today's agents, where what they send and declare is to be what it was then.
-        ignore: Sections of requests that may be others: ``system``, ``tools``, ``messages``, ``instruction``,
+        ignore: Names of sections of requests that may be others: ``system``, ``tools``, ``messages``, ``instruction``,
             ``options``, ``policy``, ``calls``.
 
     Raises:
         AssertionError: It does not; the text names the first version where it parts from the log, with what came then
             and now, and the sections that changed. Or it cannot be run again, or agents are given and the log's own is
             not among them; the text says so.
+        InvalidValue: It is nothing that holds a log, the agents are none, or there is no section of a name.
+        SectionsFileError: A file of sections lies beside the log, and is none.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
     """
+    ignored = checked_sections(ignore, "$.ignore")
+    given = list(checked_items(agents, Agent, "$.agents", "agents in a list"))
     opened = _opened(log)
-    given = list(agents)
     report = rerun_events(_name(log), read_events(opened), given, redacted=_is_redacted(opened))
-    unsaid = strangers_said(report, frozenset(ignore)) if given else None
+    unsaid = strangers_said(report, ignored) if given else None
     if unsaid is not None:
         raise AssertionError(f"{_name(log)}: {unsaid}")
-    changed = tuple(change for change in report.sections if change.section not in ignore)
+    changed = tuple(change for change in report.sections if change.section not in ignored)
     if not report.same or changed:
-        lines = told(replace(report, sections=changed))
+        lines = told(replace(report, sections=changed), _sections_beside(log) if changed else None)
         raise AssertionError("\n  ".join([f"{_name(log)} does not come out again:", *lines]))
 
 
@@ -93,6 +100,7 @@ def assert_valid_prompts(log: AnyLog) -> None:
 
     Raises:
         AssertionError: It is not; the text names the versions, the service, and what it would refuse.
+        InvalidValue: It is nothing that holds a log, or has no event.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
@@ -107,12 +115,11 @@ def read_events(log: AnyLog) -> list[Recorded]:
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
-        TypeError: It is nothing that holds a log.
-        ValueError: It has no event, so there is nothing to be said of it.
+        InvalidValue: It is nothing that holds a log, or has no event, so there is nothing to be said of it.
     """
     events = _events(log)
     if not events:
-        raise ValueError("the log has no event: a chat's first is the one that began it")
+        raise InvalidValue("$.log", "the log has no event: a chat's first is the one that began it")
     return events
 
 
@@ -132,13 +139,14 @@ def _events(log: AnyLog) -> list[Recorded]:
     if isinstance(log, Log | LogFile):
         verify_chain(log.events, log.blobs)
         return list(decode_each(log.events, blobs=log.blobs))
-    given: object = log  # what a test gives may be anything
-    items: list[object] = list(given) if isinstance(given, Iterable) else [given]
-    events = [item for item in items if isinstance(item, Recorded)]
-    if len(events) < len(items):
-        strange = next(type(item).__name__ for item in items if not isinstance(item, Recorded))
-        raise TypeError(f"a log is a file's path, its bytes, or recorded events; this has a {strange}")
-    return events
+    given: Any = log  # what a test gives may be anything
+    return list(checked_items(given, Recorded, "$.log", "a log: a file's path, its bytes, or recorded events"))
+
+
+def _sections_beside(log: AnyLog) -> Sections:
+    """Return the sections that lie beside the file of a log; none where it is no file."""
+    name = log.name if isinstance(log, Log) else log
+    return sections_beside(name) if isinstance(name, str | Path) and is_file(str(name)) else Sections()
 
 
 def _fail_for(log: AnyLog, problems: list[str], what: str) -> None:

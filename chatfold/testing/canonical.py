@@ -16,6 +16,7 @@ from chatstate.classify import classify
 from events.content import Content
 from events.effects import Effects
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.messages import Message, Usage
 from events.parts import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from events.records import Fact, LimitName
@@ -62,7 +63,7 @@ def canonical_text(log: AnyLog, *, keep: Collection[Kept] = ()) -> str:
         keep: What to keep in it: ``ids``, ``times``, ``usage``.
 
     Raises:
-        ValueError: Something else is to be kept.
+        InvalidValue: Something else is to be kept, or the log is none.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
@@ -75,11 +76,13 @@ def checked_kinds(keep: Collection[Kept]) -> Collection[Kept]:
     """Return what is to be kept.
 
     Raises:
-        ValueError: Something of it is nothing that can be.
+        InvalidValue: Something of it is nothing that can be.
     """
-    given = (keep,) if isinstance(keep, str) else keep
-    if strange := [name for name in given if name not in KINDS]:
-        raise ValueError(f"what can be kept is {', '.join(KINDS)}; not {strange[0]!r}")
+    given: object = keep
+    if isinstance(given, str | bytes) or not isinstance(given, Collection):
+        raise InvalidValue("$.keep", f"must be a list of {', '.join(KINDS)}, not {given!r:.40}")
+    if strange := [name for name in keep if name not in KINDS]:
+        raise InvalidValue("$.keep", f"what can be kept is {', '.join(KINDS)}; not {strange[0]!r}")
     return keep
 
 

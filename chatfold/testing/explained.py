@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from chatfold.testing.canonical import END, LOG, TRANSCRIPT
+from events.given import checked_kind
 
 __all__ = ["explain_change"]
 
@@ -42,7 +43,12 @@ def explain_change(before: str, after: str) -> list[str]:
 
     Returns:
         Lines; none where the texts are the same.
+
+    Raises:
+        InvalidValue: One is no text.
     """
+    checked_kind(before, str, "$.before", "a canonical text")
+    checked_kind(after, str, "$.after", "a canonical text")
     if before == after:
         return []
     return [_sentence(before, after), "", *_difference(before, after)]

@@ -18,7 +18,8 @@ from chatstate.decide import decide
 from chatstate.errors import Refusal
 from chatstate.invariants import violations
 from events.envelope import Envelope, Recorded
-from events.given import called
+from events.errors import InvalidValue
+from events.given import called, checked_kind, checked_whole
 from events.ids import CommandId
 from events.records import Actor, Policy
 from events.reducer import evolve
@@ -46,14 +47,14 @@ def given(log: AnyLog | None = None, *, at: int | None = None) -> Scenario:
         at: The version up to which it counts; None for all of it.
 
     Raises:
-        ValueError: The log has no such version.
+        InvalidValue: It is nothing that holds a log, or has no such version.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
     """
     events = [] if log is None else read_events(log)
-    if at is not None and not 0 <= at <= len(events):
-        raise ValueError(f"the log has the versions 0 to {len(events)}, not {at}")
+    if at is not None and checked_whole(at, "$.at") > len(events):
+        raise InvalidValue("$.at", f"the log has the versions 0 to {len(events)}, not {at}")
     state = initial_state()
     for step in replay(events[:at]):
         state = step.after
@@ -61,8 +62,12 @@ def given(log: AnyLog | None = None, *, at: int | None = None) -> Scenario:
 
 
 def fence_of(state: ChatState) -> Fence:
-    """Return what a worker that holds the chat believes: its epoch, its history, and the attempt under way."""
-    control = state.control
+    """Return what a worker that holds the chat believes: its epoch, its history, and the attempt under way.
+
+    Raises:
+        InvalidValue: It is no state.
+    """
+    control = checked_kind(state, ChatState, "$.state", "a state of a chat").control
     attempt = None if control.running is None else control.running.attempt
     return Fence(epoch=control.epoch, history_version=control.history_version, attempt=attempt)
 
@@ -170,7 +175,11 @@ class Scenario:
 
         Raises:
             AssertionError: It was not, or otherwise.
+            InvalidValue: That is no type of refusals.
         """
+        given: object = error
+        if not isinstance(given, type) or not issubclass(given, Refusal):
+            raise InvalidValue("$.error", f"must be a class of refusals, not {error!r:.80}")
         why = self.refusal
         if why is None:
             raise AssertionError(f"nothing was refused: the chat is in {classify(self.state.control)}")

@@ -34,7 +34,7 @@ class ChatSnapshotExtension(SingleFileSnapshotExtension):
         """Return an extension that keeps ``ids``, ``times`` or ``usage`` in the text.
 
         Raises:
-            ValueError: It is none of these.
+            InvalidValue: It is none of these.
         """
         return type("KeepingChatSnapshotExtension", (cls,), {"keep": tuple(checked_kinds(keep))})
 

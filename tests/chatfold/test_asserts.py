@@ -4,14 +4,14 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
 from msgspec import structs
 
 from chatfold import Agent, Engine
-from chatfold.debugging import find_log
+from chatfold.debugging import find_log, rerun, write_sections
 from chatfold.testing import (
     ScriptedProvider,
     VirtualTime,
@@ -19,28 +19,32 @@ from chatfold.testing import (
     assert_replays,
     assert_reruns,
     assert_valid_prompts,
+    canonical_text,
+    explain_change,
+    fence_of,
     given,
 )
 from chatfold.testing.asserts import AnyLog
 from events.envelope import Recorded
-from events.errors import DigestMismatch, LogFileError
+from events.errors import DigestMismatch, InvalidValue, LogFileError
 from events.logfile import read_log
 from events.vocabulary import AttemptStarted
 
 AGENT: Final = Agent(name="a", model="scripted")
 
 
+async def talked(agent: Agent) -> bytes:
+    """Return the log file of a chat with one turn."""
+    async with Engine("memory://", [agent], providers={"scripted": ScriptedProvider(["Hi."])}) as engine:
+        chat = (await engine.create_chat("a", "Hello.")).chat
+        await engine.settled(chat)
+        return await engine.export_log(chat)
+
+
 @pytest.fixture(scope="module")
 def exported() -> bytes:
     """A log file of a chat with one turn."""
-
-    async def talk() -> bytes:
-        async with Engine("memory://", [AGENT], providers={"scripted": ScriptedProvider(["Hi."])}) as engine:
-            chat = (await engine.create_chat("a", "Hello.")).chat
-            await engine.settled(chat)
-            return await engine.export_log(chat)
-
-    return asyncio.run(talk())
+    return asyncio.run(talked(AGENT))
 
 
 def written(exported: bytes, folder: Path) -> Path:
@@ -95,7 +99,7 @@ def test_what_was_altered_is_named(exported: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "error"), [(b"no log", LogFileError), ([1, 2], TypeError), (None, TypeError), (5, TypeError)]
+    ("log", "error"), [(b"no log", LogFileError), ([1, 2], InvalidValue), (None, InvalidValue), (5, InvalidValue)]
 )
 def test_what_is_no_log_is_refused(log: AnyLog, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -104,8 +108,52 @@ def test_what_is_no_log_is_refused(log: AnyLog, error: type[Exception]) -> None:
 
 @pytest.mark.parametrize("claim", [assert_replays, assert_reruns, assert_valid_prompts, given])
 def test_nothing_can_be_said_of_no_event(claim: Callable[[AnyLog], object]) -> None:
-    with pytest.raises(ValueError, match="the log has no event"):
+    with pytest.raises(InvalidValue, match="the log has no event"):
         claim([])
+
+
+GIVEN: Final[Sequence[tuple[str, Callable[[Any, Any], object], tuple[object, ...]]]] = [
+    ("agents", assert_reruns, (None, 5, "a", AGENT, ["a"], [None], {"a": AGENT})),
+    ("ignore", lambda log, value: assert_reruns(log, ignore=value), (None, 5, "tools", [None], ["tols", "tools"])),
+    ("keep", lambda log, value: canonical_text(log, keep=value), (None, 5, "ids", [None], ["id"])),
+    ("before", lambda _, value: explain_change(value, ""), (None, 5, b"", ["a"])),
+    ("after", lambda _, value: explain_change("", value), (None, 5, b"", ["a"])),
+    ("at", lambda log, value: given(log, at=value), ("1", 1.0, True, -1, 99, [1])),
+    ("state", lambda _, value: fence_of(value), (None, 5, "W")),
+    ("error", lambda log, value: given(log).refused(value), (None, 5, "NotAllowed", ValueError)),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "value"),
+    [pytest.param(call, name, value, id=f"{name}-{value!r:.20}") for name, call, values in GIVEN for value in values],
+)
+def test_what_is_not_taken_is_refused_with_its_name(
+    exported: bytes, call: Callable[[Any, Any], object], name: str, value: object
+) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        call(exported, value)
+    assert refused.value.path.startswith(f"$.{name}")
+
+
+def test_a_section_that_there_is_not_is_answered_with_those_that_are(exported: bytes) -> None:
+    with pytest.raises(InvalidValue, match=r"there is no section 'tols'; there are: system, tools, .*, calls"):
+        assert_reruns(exported, [AGENT], ignore=["tols"])  # type: ignore[list-item]
+
+
+def test_what_changed_in_a_section_is_shown_where_its_text_was_kept(exported: bytes, tmp_path: Path) -> None:
+    then = Agent(name="a", model="scripted", system="You help.")
+    now = Agent(name="a", model="scripted", system="You help, and are brief.")
+    file = tmp_path / "old.jsonl"
+    file.write_bytes(asyncio.run(talked(then)))
+    with pytest.raises(AssertionError) as failed:
+        assert_reruns(file, [now])
+    assert "+You help" not in str(failed.value)
+    write_sections(tmp_path / "old.sections.json", rerun(find_log(str(file), str).read(), [then]).today)
+    for log in (file, str(file), find_log(str(file), str).read()):
+        with pytest.raises(AssertionError) as failed:
+            assert_reruns(log, [now])
+        assert "-You help.\n    +You help, and are brief." in str(failed.value)
 
 
 def test_a_run_that_waits_for_ever_is_told() -> None:

@@ -23,6 +23,7 @@ from chatfold.testing import (
 )
 from chatfold.testing.canonical import KINDS, Kept
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.vocabulary import TurnFinished
 
 
@@ -109,7 +110,7 @@ def test_what_is_kept_is_in_the_text(keep: Kept) -> None:
 
 def test_nothing_else_can_be_kept() -> None:
     for wrong in (["time"], "times and ids"):
-        with pytest.raises(ValueError, match="what can be kept is ids, times, usage; not"):
+        with pytest.raises(InvalidValue, match=r"\$\.keep: .* ids, times, usage[;,] not"):
             canonical_text([], keep=wrong)  # type: ignore[arg-type]
 
 

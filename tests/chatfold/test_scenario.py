@@ -11,6 +11,7 @@ from chatstate import commands as c
 from chatstate.errors import ChatNotFound, NothingOwed, StaleFence, TransitionNotAllowed
 from events.content import Content
 from events.envelope import Recorded
+from events.errors import InvalidValue
 from events.ids import ChatId
 from events.messages import Message, QueuedMessage
 from events.parts import TextPart
@@ -100,7 +101,7 @@ def test_a_claim_that_does_not_hold_says_what_does(claim: Callable[[Scenario], o
 
 @pytest.mark.parametrize("at", [-1, len(LOG) + 1])
 def test_there_is_no_such_version(at: int) -> None:
-    with pytest.raises(ValueError, match=f"the versions 0 to {len(LOG)}, not {at}"):
+    with pytest.raises(InvalidValue, match=rf"\$\.at: .*, not {at}"):
         given(LOG, at=at)
 
 

@@ -132,7 +132,7 @@ def test_a_file_of_sections_can_be_named(cli: Cli, folder: Path) -> None:
 
 
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such section": (("help.jsonl", "--ignore-sections", "sytem"), "there is no section sytem; there are: system"),
+    "no such section": (("help.jsonl", "--ignore-sections", "sytem"), "there is no section 'sytem'; there are: system"),
     "nothing to keep": (("help.jsonl", "--keep-sections", "x.json"), "name them with --agents"),
     "no such agents": (("help.jsonl", "--agents", "nowhere:AGENTS"), "cannot be loaded"),
     "no log in the folder": (("empty",), "there are no log files"),
