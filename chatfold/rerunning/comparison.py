@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from chatfold.rerunning.calls import call_today
 from chatfold.rerunning.compare import differences
 from chatfold.rerunning.filling import lacking
-from chatfold.rerunning.script import calls_in
 from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes
 from events import vocabulary as v
 from events.diff import Change
+from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ToolResultPart
@@ -159,10 +159,10 @@ class Comparison:
 
     def _gone(self, want: Recorded) -> str:
         """Return which tools that an event calls are not there today; an empty text where all are."""
-        if not self._is_declared:
+        if not self._is_declared or not isinstance(want.event, Effects):
             return ""
         known = {tool.name for tool in self._declared[self._agent].tools}
-        names = sorted({part.name for part in calls_in(want.event)} - known)
+        names = sorted({part.name for _, part in want.event.tool_calls(want.version)} - known)
         return f"there is no tool {', '.join(names)} today, which is called there" if names else ""
 
     @property

@@ -220,14 +220,13 @@ def _asking(log: Iterable[Recorded]) -> Mapping[str, Sequence[Json]]:
             tools = each.event.policy.tools
             asking = frozenset(tool.name for tool in tools if tool.runner == "client" or tool.needs_approval)
             unfit |= {name: [] for name in asking - unfit.keys()}
-        for part in calls_in(each.event):
+        for part in _calls(each.event):
             if part.name in asking and part.runner == "local" and not part.needs_approval:
                 unfit[part.name] += _json(part.arguments.text)
     return unfit
 
 
-def calls_in(event: v.Event) -> Iterator[ToolCallPart]:
-    """Yield the calls of tools that an event brings."""
+def _calls(event: v.Event) -> Iterator[ToolCallPart]:
     for message in getattr(event, "added", ()):
         yield from (part for part in message.parts if isinstance(part, ToolCallPart))
 
