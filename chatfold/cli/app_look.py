@@ -207,25 +207,36 @@ def step(
     run_step(source, at=at, stop=stop, follow=follow, db=db, log_level=log_level)
 
 
-def doctor(source: Source, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
+def doctor(
+    source: Source,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 for whatever is told of the newest turn, no fault included.")
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+    log_level: LogLevel = None,
+) -> None:
     """Answer in one screen: what went wrong in this chat, why is it not moving, what will happen next, and when?
 
     First the cause: what happened in its newest turn, such as a lost result, a storm of retries, a client that never
     answered, and what to do about it. Then its state, who holds it and until when, the attempt under way, the next
     retry, the deadline, open calls, the queue, the last command that was refused, and which workers live that could run
-    it. A file knows no workers, and its now is the moment of its last event. Exit code 1: something went wrong in the
-    newest turn, or the chat will not move without somebody who runs the service.
+    it. A file knows no workers, and its now is the moment of its last event.
+
+    Exit code 1: something went wrong in the newest turn, or the chat will not move without somebody who runs the
+    service. What was declared or done so, such as a tool that stops the turn, is told and is no fault; with --strict it
+    is exit code 1 too. docs/incidents.md has all kinds.
 
     \b
     Examples:
       chatfold doctor CHAT
-      chatfold doctor saved.jsonl
+      chatfold doctor saved.jsonl --strict
       chatfold doctor CHAT --json | jq .next
       chatfold doctor CHAT --json | jq '.incidents[] | select(.fault)'
     """
     from chatfold.cli.doctor import run_doctor
 
-    run_doctor(Out(), source, json=json, db=db, log_level=log_level)
+    run_doctor(Out(), source, strict=strict, json=json, db=db, log_level=log_level)
 
 
 def graph(

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from chatfold.cli.guard import FAILED
 from chatfold.cli.output import Channel, Out, one_line, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import Diagnosed
-from chatfold.cli.sources import named, opened
+from chatfold.cli.sources import opened
 from chatfold.cli.timeline import said_of, time_of
 from chatfold.diagnosis import Diagnosis, diagnose_log
 from chatfold.engine import Engine
 from chatfold.replaying.incidents import Incident, incidents
-from chatfold.replaying.logs import LogSource
+from chatfold.replaying.logs import is_file
 from chatfold.settings import Settings
 from events.control import Control, OpenCall, encode_control
+from events.envelope import Recorded
 from events.errors import EventsError
 from events.ids import ChatId
+from events.reducer import fold
 from store.notes import LivingWorker
 
 _WIDTH: Final = 400
@@ -30,46 +33,50 @@ _SHOWN: Final = 8
 """Calls, queued messages and workers that are shown one by one; of more than that their number."""
 
 
-def run_doctor(out: Out, source: str, *, json: bool, db: str | None, log_level: str | None) -> None:
+def run_doctor(out: Out, source: str, *, strict: bool, json: bool, db: str | None, log_level: str | None) -> None:
     """Diagnose a chat; see the command.
 
     Raises:
-        typer.Exit: With 1, where something went wrong in its newest turn, it does not move without somebody who runs
-            the service, or its log is not as it was written.
+        typer.Exit: With 1, where something went wrong in its newest turn (or happened at all, where that is strict), it
+            does not move without somebody who runs the service, or its log is not as it was written.
     """
-    place = named(source, db, log_level)
-    if place.place == "chat":
+    if not is_file(source):
         settings = load_settings(db, log_level)
-        found = asyncio.run(_diagnose(existing_store(settings), settings, source))
-        _tell(out, source, found, _told(out, place), json=json)
+        found, log = asyncio.run(_stored(existing_store(settings), settings, source))
+        if isinstance(log, EventsError):
+            out.warn(f"what happened cannot be told: {log}; `chatfold verify {source}` says more")
+            log = ()
+        _tell(out, source, _with_texts(found, log), incidents(log), strict=strict, json=json)
         return
-    with opened(out, source, db, log_level) as log:
-        recorded = log.recorded()
-        _tell(out, log.name, diagnose_log(ChatId(log.chat), recorded), incidents(recorded), json=json)
+    with opened(out, source, db, log_level) as file:
+        recorded = file.recorded()
+        found = diagnose_log(ChatId(file.chat), recorded)
+        _tell(out, file.name, found, incidents(recorded), strict=strict, json=json)
 
 
-async def _diagnose(url: str, settings: Settings, chat: str) -> Diagnosis:
+async def _stored(url: str, settings: Settings, chat: str) -> tuple[Diagnosis, Sequence[Recorded] | EventsError]:
+    """Return how a chat stands, and its log up to there; the header tells how also where the log cannot be read."""
     async with Engine(url, worker=False, settings=settings) as engine:
-        return await engine.diagnose(chat)
+        found = await engine.diagnose(chat)
+        try:
+            return found, await engine.events(chat, upto=found.header.version)
+        except EventsError as error:
+            return found, error
 
 
-def _told(out: Out, place: LogSource) -> list[Incident]:
-    """Return what happened in a chat of a store. Its header tells how it stands even where its log cannot be read."""
-    try:
-        return incidents(place.read().recorded())
-    except EventsError as error:
-        out.warn(f"what happened cannot be told: {error}; `chatfold verify {place.name}` says more")
-        return []
+def _with_texts(found: Diagnosis, log: Sequence[Recorded]) -> Diagnosis:
+    """Return a diagnosis with the texts of errors, which no header has."""
+    return replace(found, control=fold(log).control) if log else found
 
 
-def _tell(out: Out, name: str, found: Diagnosis, told: list[Incident], *, json: bool) -> None:
+def _tell(out: Out, name: str, found: Diagnosis, told: list[Incident], *, strict: bool, json: bool) -> None:
     newest = [each for each in told if each.turns_ago == 0]
     if json:
         out.data.json(_shape(found, told))
     else:
         _print_incidents(out.data, name, newest, told[len(newest) :])
         _print_diagnosis(out.data, found)
-    if found.acts == "operator" or any(each.fault for each in newest):
+    if found.acts == "operator" or any(strict or each.fault for each in newest):
         raise typer.Exit(FAILED)
 
 
@@ -108,6 +115,7 @@ def _line(channel: Channel, name: str, text: str, style: str = "dim") -> None:
 def _fields(found: Diagnosis) -> Iterator[tuple[str, str]]:
     control, header, now = found.control, found.header, found.now
     yield "chat", found.chat
+    # A file has no now but the moment of its last event.
     when = _ago(control.recorded_at, now) if now != control.recorded_at else f"{time_of(now)} UTC"
     yield "state", f"{found.status} {found.state}, version {header.version}, {when}"
     yield "agent", header.agent + (f", model {control.model}" if control.model is not None else "")

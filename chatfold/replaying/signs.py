@@ -6,8 +6,9 @@ Each function yields the signs of one kind; which kinds there are, and in which 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -16,9 +17,10 @@ from chatfold.replaying.turns import Turn
 from chatfold.replaying.words import error_name
 from events import vocabulary as v
 from events.control import OpenCall
-from events.effects import Interrupting
+from events.effects import Effects, Interrupting
 from events.ids import CallKey
 from events.parts import ToolCallPart
+from events.reasons import Reason
 from events.records import MODEL_KINDS, AttemptKind
 from events.replay import ReplayStep
 from generation.decide import EMPTY_ANSWER
@@ -45,26 +47,57 @@ class Sign(Struct, frozen=True):
 
 
 def lost_results(turn: Turn) -> Iterator[Sign]:
-    """Calls that ran when their worker died or let the chat go."""
+    """Calls that ran when their worker died or let the chat go, or when their turn was ended."""
     for step in turn.steps:
-        event = step.recorded.event
-        if isinstance(event, v.Acquired | v.Released | v.TurnFailed) and event.unknown:
-            names = _names(step.before.control.indexes.open_calls, event.unknown)
-            one = len(event.unknown) == 1
+        unknown = _unknown(step.recorded.event)
+        if unknown:
+            names = _names(step.before.control.indexes.open_calls, unknown)
+            one = len(unknown) == 1
             yield Sign(
                 step.recorded.version,
                 f"The {'result' if one else 'results'} of {names} {'was' if one else 'were'} lost: "
-                f"{_LOST[type(event)]}, and whether {'it' if one else 'they'} took effect is not known.",
+                f"{_meanwhile(step.recorded.event)}, and whether {'it' if one else 'they'} took effect is not known.",
                 'Where the tool may be run again, declare it with crash="rerun"; where it can be asked whether it took '
-                "effect, with reconcile (docs/tools.md). Look for what made the worker end at that time.",
+                "effect, with reconcile (docs/tools.md). Look for what made the worker end at that time, or for how "
+                "long the tool runs after it was told to end.",
             )
 
 
-_LOST: Final = {
-    v.Acquired: "the worker that ran the chat died meanwhile",
-    v.Released: "the worker let the chat go meanwhile",
-    v.TurnFailed: "the turn failed by something else meanwhile",
-}
+def _unknown(event: v.Event) -> tuple[CallKey, ...]:
+    """Return the calls of which an event says that nobody knows what became of them."""
+    if isinstance(event, v.Acquired | v.Released | v.TurnFailed):
+        return event.unknown
+    answers = event.answers if isinstance(event, Effects) else ()
+    return tuple(each.call for each in answers if each.reason is Reason.INTERRUPTED_UNKNOWN)
+
+
+def _meanwhile(event: v.Event) -> str:
+    return _LOST.get(type(event), "the turn was ended while it ran")
+
+
+_LOST: Final[Mapping[type, str]] = MappingProxyType(
+    {
+        v.Acquired: "the worker that ran the chat died meanwhile",
+        v.Released: "the worker let the chat go meanwhile",
+        v.TurnFailed: "the turn failed by something else meanwhile",
+    }
+)
+
+
+def run_again(turn: Turn) -> Iterator[Sign]:
+    """Calls that ran when their worker died or let the chat go, and that are run once more."""
+    for step in turn.steps:
+        event = step.recorded.event
+        if isinstance(event, v.Acquired | v.Released | v.TurnFailed) and event.again:
+            names, one = _names(step.before.control.indexes.open_calls, event.again), len(event.again) == 1
+            runs = f"{'runs' if one else 'run'} once more"
+            when = f"{runs} if the turn is resumed" if isinstance(event, v.TurnFailed) else runs
+            yield Sign(
+                step.recorded.version,
+                f"{names} {when}: {_meanwhile(event)}, and {'it is' if one else 'they are'} declared safe to repeat.",
+                'Nothing, where what is declared with crash="rerun" does no harm twice. Look for what made the worker '
+                "end at that time.",
+            )
 
 
 def compaction_loop(turn: Turn) -> Iterator[Sign]:
@@ -329,6 +362,8 @@ def interrupted(turn: Turn) -> Iterator[Sign]:
     """An end by a user."""
     for step in turn.steps:
         event, before = step.recorded.event, step.before.control
+        if before.interrupting:  # it was ended already, and that was told
+            continue
         if isinstance(event, Interrupting) and before.status in ("running", "pending", "requires_action"):
             actor = step.recorded.envelope.actor.id
             yield Sign(

@@ -45,6 +45,14 @@ def test_the_first_line_names_it(cli: Cli, name: str) -> None:
     cli.ok(*more.split()[2:])
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_check_can_tell_each_from_a_chat_in_which_all_went_well(cli: Cli, name: str) -> None:
+    assert cli.run("doctor", f"{name}.jsonl", "--strict").code == 1
+    fault = name != "stop_after_wrong"
+    assert cli.run("doctor", f"{name}.jsonl").code == int(fault), "a tool that was declared so is no fault"
+    cli.ok("doctor", "stop_after_good.jsonl", "--strict")
+
+
 def test_diff_shows_where_the_tool_that_stops_parts_from_the_one_that_does_not(cli: Cli) -> None:
     done = cli.run("diff", "stop_after_good.jsonl", "stop_after_wrong.jsonl")
     assert done.code == 1

@@ -24,6 +24,21 @@ def test_a_chat_that_failed(chats: Cli) -> None:
     assert "to do       Resume it, or send a message." in done.out
 
 
+def test_a_chat_of_a_store_has_the_text_of_its_error_as_its_log_has(chats: Cli) -> None:
+    chats.ok("export", "broken", "-o", "broken.jsonl")
+    (of_store,) = [line for line in chats.run("doctor", "broken").out.splitlines() if line.startswith("error")]
+    (of_file,) = [line for line in chats.run("doctor", "broken.jsonl").out.splitlines() if line.startswith("error")]
+    assert of_store == of_file == "error       config: The script has 0 turns, and none is left for this call."
+
+
+def test_a_chat_whose_log_cannot_be_read_is_diagnosed_by_its_header(chats: Cli) -> None:
+    chats.change("UPDATE chat_events SET facts = x'00' WHERE chat = 'broken' AND version = 3")
+    done = chats.run("doctor", "broken")
+    assert "what happened cannot be told: " in done.err
+    assert "chatfold verify broken" in done.err
+    assert "state       error E0, version 5" in done.out
+
+
 def test_a_chat_that_nobody_runs_is_the_operators_matter(chats: Cli) -> None:
     chats.change("UPDATE chats SET is_foreign = 1 WHERE chat = 'talk'")
     done = chats.run("doctor", "talk")

@@ -122,6 +122,29 @@ def test_the_cause_comes_before_what_it_led_to() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("taken_over_running", ["run_again"]),
+        ("released_running", ["lost_result", "run_again"]),
+        ("failed_running", ["failed_turn", "run_again"]),
+        ("interrupt_tools", ["lost_result", "interrupted"]),
+    ],
+)
+def test_calls_that_ran_when_something_ended_are_told(name: str, expected: list[str]) -> None:
+    found = [each for each in incidents(LOGS[name].read().recorded()) if each.kind != "open_question"]
+    assert kinds(found) == expected
+    said = {each.kind: each.what for each in found}
+    for kind, words in (("run_again", "declared safe to repeat"), ("lost_result", "took effect is not known")):
+        assert kind not in said or words in said[kind]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_turn_is_ended_by_users_once(name: str) -> None:
+    found = [each for each in incidents(LOGS[name].read().recorded()) if each.kind == "interrupted"]
+    assert len({each.turn for each in found}) == len(found)
+
+
 def test_the_newest_turn_comes_first() -> None:
     found = incidents(LOGS["in_E1"].read().recorded())
     ago = [each.turns_ago for each in found]
