@@ -160,9 +160,9 @@ def run_bisect(out: Out, source: str, when: str, *, json: bool, db: str | None, 
             line = line_of(found.recorded, before=next(states), after=next(states))
         if json:
             version = None if found is None else found.recorded.version
-            out.data.json(FirstWhere(condition=when, version=version, event=line))
+            out.data.json(FirstWhere(condition=when, version=version, event=line, versions=len(log.events)))
         elif line is None:
-            out.note(f"{printable(log.name)}: it holds at none of {len(log.events)} versions")
+            out.note(f"{printable(log.name)}: it holds at no version from 1 to {len(log.events)}, the last")
         else:
             out.note(f"first at version {line.version} of {len(log.events)}, {time_of(line.recorded_at)}")
             print_timeline(out.data, [line])

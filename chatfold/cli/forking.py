@@ -7,19 +7,22 @@ from collections.abc import Sequence
 
 import typer
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from chatfold.checks import checked_model
-from chatfold.cli.agents import load_agents
+from chatfold.cli.agents import BUILT_IN, load_agents
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
-from chatfold.cli.places import existing_store, load_settings
+from chatfold.cli.places import command, existing_store, load_settings
 from chatfold.cli.shapes import ForkedLine
 from chatfold.engine import Engine
-from chatfold.inputs import message_of
+from chatfold.randomness import new_id
 from chatfold.replaying.effects import ToolEffect, effects_after
-from chatfold.replaying.logs import LogSource
+from chatfold.replaying.logs import Log, LogSource
 from chatfold.settings import Settings
+from chatfold.version import RELEASE
+from events.control import Control
+from events.ids import ChatId
+from events.logfile import LogFile, header_of
 from generation.agents import Agent
 
 SHOWN = 20
@@ -58,16 +61,14 @@ def run_fork(
     """
     if fork.resume and fork.message is not None:
         raise UsageProblem("--resume runs the turn that is owed, --message begins another: give one of them")
-    # Before anything is made: a fork that is half done would be there, and its id taken.
-    checked_model(fork.model)
-    if fork.message is not None:
-        message_of(fork.message)
     settings = load_settings(db, log_level)
     url = existing_store(settings)
     log = LogSource("chat", fork.chat, url).read()
     at = len(log.events) if fork.at is None else fork.at
     if at > len(log.events):
         raise UsageProblem(f"{fork.chat} has no version {at}; its last is {len(log.events)}")
+    loaded = load_agents(agents) if agents else []
+    asyncio.run(_try(settings, fork, loaded, log))
     effects = tuple(effects_after(log.bare(), at))
     _warn(out, effects, at)
     if effects and not yes:
@@ -75,17 +76,28 @@ def run_fork(
             out.data.json(_line(fork, at, effects, None))
         out.note("nothing was made; --yes makes the fork all the same")
         raise typer.Exit(FAILED)
-    loaded = load_agents(agents) if agents else []
-    made = asyncio.run(_made(url, settings, fork, loaded))
+    made = asyncio.run(_make(url, settings, fork, loaded))
     if json:
         out.data.json(_line(fork, at, effects, made))
     else:
         out.data.line(printable(made[0]))
-        out.note(f"forked from version {at}; `chatfold chat --chat {made[0]}` goes on with it")
+        out.note(printable(f"forked from version {at}; {_goes_on(*made, agents, db)}"))
 
 
-def _line(fork: Fork, at: int, effects: Sequence[ToolEffect], made: tuple[str, int] | None) -> ForkedLine:
-    chat, version = (None, None) if made is None else made
+def _goes_on(chat: str, made: Control, agents: Sequence[str], db: str | None) -> str:
+    """Say which command goes on with a fork."""
+    runs = made.status == "pending"
+    flags = [] if runs else ["--chat", chat]
+    loads = agents or ([] if made.agent == BUILT_IN else ["MODULE:NAME"])
+    flags += [word for each in loads for word in ("--agents", each)]
+    if db is not None:
+        flags += ["--db", db if db.startswith("sqlite:") else "URL"]  # other URLs may have a password
+    has = f", whose agents have {made.agent}," if "MODULE:NAME" in loads else ""
+    return f"`{command('worker' if runs else 'chat', *flags)}`{has} {'runs its turn' if runs else 'goes on with it'}"
+
+
+def _line(fork: Fork, at: int, effects: Sequence[ToolEffect], made: tuple[str, Control] | None) -> ForkedLine:
+    chat, version = (None, None) if made is None else (made[0], made[1].version)
     told = tuple(asdict(each) for each in effects)
     return ForkedLine(origin=fork.chat, at=at, chat=chat, version=version, effects=told)
 
@@ -107,15 +119,27 @@ def _warn(out: Out, effects: Sequence[ToolEffect], at: int) -> None:
 _WHO = {"local": "worker", "client": "client", "provider": "provider"}
 
 
-async def _made(url: str, settings: Settings, fork: Fork, agents: list[Agent]) -> tuple[str, int]:
+async def _try(settings: Settings, fork: Fork, agents: list[Agent], log: Log) -> None:
+    """Make the fork of a copy, which is dropped: what is refused late would leave one that is half done."""
+    header = header_of(ChatId(log.chat), log.events, release=RELEASE, blobs=log.blobs)
+    async with Engine("memory://", agents, worker=False, settings=settings) as engine:
+        copy = await engine.import_log(LogFile(header=header, events=log.events, blobs=log.blobs), as_id=new_id())
+        await _fork(engine, replace(fork, chat=copy.chat))
+
+
+async def _make(url: str, settings: Settings, fork: Fork, agents: list[Agent]) -> tuple[str, Control]:
     async with Engine(url, agents, worker=False, settings=settings) as engine:
-        made = await engine.fork(fork.chat, at=fork.at, chat_id=fork.chat_id)
-        if fork.agent is not None:
-            made = await engine.set_agent(made.chat, fork.agent)
-        if fork.model is not None:
-            made = await engine.set_model(made.chat, fork.model)
-        if fork.message is not None:
-            made = await engine.send_message(made.chat, fork.message)
-        elif fork.resume:
-            made = await engine.resume(made.chat)
-        return str(made.chat), made.version
+        return await _fork(engine, fork)
+
+
+async def _fork(engine: Engine, fork: Fork) -> tuple[str, Control]:
+    made = await engine.fork(fork.chat, at=fork.at, chat_id=fork.chat_id)
+    if fork.agent is not None:
+        made = await engine.set_agent(made.chat, fork.agent)
+    if fork.model is not None:
+        made = await engine.set_model(made.chat, fork.model)
+    if fork.message is not None:
+        made = await engine.send_message(made.chat, fork.message)
+    elif fork.resume:
+        made = await engine.resume(made.chat)
+    return str(made.chat), (await engine.state(made.chat)).control

@@ -55,11 +55,13 @@ class FirstWhere(Shape, frozen=True, kw_only=True, tag="first_where"):
         condition: The condition.
         version: The first version at which it holds; ``null`` where it never does.
         event: That event, as ``replay`` prints it; ``null`` where there is none.
+        versions: The log's last version: from 1 to it the condition was looked for.
     """
 
     condition: str
     version: int | None
     event: EventLine | None
+    versions: int
 
 
 class ForkedLine(Shape, frozen=True, kw_only=True, tag="forked"):

@@ -136,7 +136,9 @@ def test_where_a_condition_first_holds(logs: Cli) -> None:
     assert (line["version"], line["event"]["event"]) == (10, "step_committed")
     never = logs.run("bisect", "A-1.jsonl", "--when", "status == error")
     assert (never.code, never.out) == (1, "")
-    assert never.err == "A-1.jsonl: it holds at none of 21 versions\n"
+    assert never.err == "A-1.jsonl: it holds at no version from 1 to 21, the last\n"
+    (line,) = logs.run("bisect", "A-1.jsonl", "--when", "status == error", "--json").lines
+    assert (line["version"], line["versions"]) == (None, 21)
     wrong = logs.run("bisect", "A-1.jsonl", "--when", "statis == error")
     assert wrong.code == 2
     assert "there is no name 'statis'" in wrong.err
@@ -162,8 +164,29 @@ def test_a_fork_over_what_tools_did_is_made_only_if_one_says_so(stored: Cli) -> 
     assert state["messages"][-1]["parts"] == [{"kind": "text", "text": "Otherwise"}]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "`chatfold chat --chat copy --agents MODULE:NAME`, whose agents have support, goes on with it"),
+        (["--message", "x"], "`chatfold worker --agents MODULE:NAME`, whose agents have support, runs its turn"),
+        (["--agent", "assistant"], "`chatfold chat --chat copy` goes on with it"),
+        (["--agents", "shop_agents:AGENTS"], "`chatfold chat --chat copy --agents shop_agents:AGENTS` goes on with it"),
+        (["--agent", "assistant", "--db", "FILE"], "`chatfold chat --chat copy --db FILE` goes on with it"),
+    ],
+)
+def test_a_fork_is_told_with_the_command_that_goes_on(
+    stored: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "shop_agents.py").write_text("from chatfold import Agent\nAGENTS = [Agent(name='support')]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.argv", ["chatfold"])
+    url = stored.url
+    done = stored.ok("fork", "shop", "--as", "copy", *(url if each == "FILE" else each for each in arguments))
+    assert f"; {said.replace('FILE', url)}" in done.err
+
+
 def test_a_fork_from_the_last_version_needs_no_yes(stored: Cli) -> None:
-    (line,) = stored.ok("fork", "shop", "--agent", "other", "--resume", "--json").lines
+    (line,) = stored.ok("fork", "shop", "--at", "15", "--agent", "other", "--resume", "--yes", "--json").lines
     assert line["effects"] == []
     (state,) = stored.ok("show", line["chat"], "--json").lines
     assert (state["status"], state["control"]["agent"]) == ("pending", "other")
@@ -176,11 +199,22 @@ def test_a_fork_from_the_last_version_needs_no_yes(stored: Cli) -> None:
         (["--resume", "--message", "x"], "give one of them"),
         (["--model", "nonsense"], "nonsense"),
         (["--message", " "], "the text is blank"),
+        (["--agent", ""], "$.agent"),
+        (["--agent", "x" * 300, "--message", "x"], "$.agent"),
+        (["--as", "shop"], "a chat of this id exists"),
+        (["--agents", "no_module:X"], "--agents no_module:X cannot be loaded"),
     ],
 )
 def test_what_cannot_be_forked(stored: Cli, arguments: list[str], said: str) -> None:
     before = stored.ok("list", "--json").out
     done = stored.run("fork", "shop", "--yes", *arguments)
-    assert done.code == 2
+    assert done.code in (1, 2)
     assert said in done.err
     assert stored.ok("list", "--json").out == before, "nothing is made by half"
+
+
+def test_a_turn_that_is_not_owed_leaves_no_fork(chats: Cli) -> None:
+    before = chats.ok("list", "--json").out
+    done = chats.run("fork", "talk", "--resume", "--as", "copy")
+    assert (done.code, done.err.endswith("history owes no turn; send a message instead\n")) == (1, True)
+    assert chats.ok("list", "--json").out == before
