@@ -93,6 +93,8 @@ def run_import(
             if adopt
             else f"it is foreign: nobody runs it (`{adopting(imported.chat, db)}` takes it over)"
         )
+    if log.header.is_redacted:
+        out.note("it was redacted, and a store does not say so of a chat: run the file again, and not the chat")
     if imported.missing_blobs:
         out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
 

@@ -50,10 +50,14 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 
 
 class _Done(Struct, frozen=True, kw_only=True):
-    """What is to be said of a log, and what today's requests say."""
+    """What is to be said of a log, and what today's requests say.
+
+    Whose agents were not given knows it, so that strangers are said only where something differs; ``contents`` always.
+    """
 
     line: RerunLine
     told: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
     today: bytes = b""
 
 
@@ -128,6 +132,7 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
     return _Done(
         line=_line(report, recorded, lines, unsaid),
         told=tuple(section_said(change, count) for change, count in grouped(sections)),
+        contents=report.contents,
         today=msgspec.json.encode(report.today) if wanted.agents else b"",
     )
 
@@ -204,9 +209,8 @@ def _print(out: Out, done: _Done, *, json: bool) -> None:
         out.data.line(printable(f"  {text}"))
         for shown in section.shown:
             out.data.line(printable(f"    {shown}"))
-    for not_compared in line.not_compared:
-        if not line.same or not_compared.startswith("messages"):
-            out.note(printable(f"  not compared: {not_compared}"))
+    for not_compared in line.not_compared if not line.same else done.contents:
+        out.note(printable(f"  not compared: {not_compared}"))
 
 
 def _print_difference(out: Out, line: RerunLine) -> None:

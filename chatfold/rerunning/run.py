@@ -41,8 +41,8 @@ class RerunReport(Struct, frozen=True, kw_only=True):
         difference: Where it parted from the log; None where it did not.
         unsupported: Why the log cannot be run again; None where it can.
         sections: The sections of requests that are others today, as far as it was run.
-        not_compared: What was not compared, and why.
         strangers: Agents of the log that were not given: what they declare today was not compared.
+        contents: What of the log's contents was not compared, and why: they are made up, or not there.
         today: What today's requests say, where agents are given.
     """
 
@@ -52,14 +52,22 @@ class RerunReport(Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
     unsupported: Unsupported | None = None
     sections: tuple[SectionChange, ...] = ()
-    not_compared: tuple[str, ...] = ()
     strangers: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
     today: Sections = field(default_factory=Sections)
 
     @property
     def same(self) -> bool:
         """Whether all events came out again. Their requests may say something else all the same: see ``sections``."""
         return self.difference is None and self.unsupported is None
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What was not compared, and why: what strangers declare, and contents."""
+        if not self.strangers:
+            return self.contents
+        are = "is" if len(self.strangers) == 1 else "are"
+        return (f"system, tools, options: {', '.join(self.strangers)} {are} not given", *self.contents)
 
 
 def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
@@ -121,7 +129,7 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent], *, 
         difference=found[0] if found else None,
         sections=tuple(comparison.sections),
         strangers=_strangers(director),
-        not_compared=tuple(_not_compared(recorded, director, redacted=redacted)),
+        contents=tuple(_contents(recorded, director, redacted=redacted)),
         today=director.today,
     )
 
@@ -130,10 +138,7 @@ def _strangers(director: Director) -> tuple[str, ...]:
     return tuple(sorted({policy.agent for policy in director.script.policies.values()} - director.agents.keys()))
 
 
-def _not_compared(recorded: list[Recorded], director: Director, *, redacted: bool) -> Iterator[str]:
-    missing = _strangers(director)
-    if missing:
-        yield f"system, tools, options: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+def _contents(recorded: list[Recorded], director: Director, *, redacted: bool) -> Iterator[str]:
     if redacted:
         yield "messages: the log was redacted, so contents are compared by their kind and size, and prompts are not"
     erased, unpacked = lacking(recorded)

@@ -56,6 +56,13 @@ def test_a_recorded_log_comes_out_again_from_a_corpus_too(chats: Cli) -> None:
     chats.ok("rerun", str(added))
 
 
+def test_who_imports_a_redacted_log_is_told_that_the_store_does_not_say_so(chats: Cli) -> None:
+    file = recorded(chats, "talk")["file"]
+    assert "it was redacted, and a store does not say so" in chats.ok("import", file, "--as", "made up").err
+    chats.ok("export", "talk", "-o", "plain.jsonl")
+    assert "redacted" not in chats.ok("import", "plain.jsonl", "--as", "plain").err
+
+
 def test_the_same_key_gives_the_same_file_and_another_log_is_not_replaced(chats: Cli) -> None:
     file = Path(recorded(chats, "talk")["file"])
     before = file.read_bytes()
