@@ -15,8 +15,11 @@ from typing import Final
 
 import pytest
 
+from chatfold.engine import Engine
 from chatfold.stepper.app import StepApp
+from chatfold.stepper.following import StoredChat
 from chatfold.stepper.model import Stepper
+from store import open_store
 from tests.benchmarks.test_decision_replay import talk
 from tests.chatfold.stepper.kit import opened
 
@@ -49,6 +52,35 @@ def test_a_long_log_is_opened_at_once(file: Path) -> None:
     first, ready = asyncio.run(run())
     size = file.stat().st_size / 1e6
     print(f"{EVENTS} events, {size:.0f} MB: first screen {first:.2f} s, state of the end {ready:.2f} s,", end=" ")
+    print(f"load {os.getloadavg()[0]:.1f}")
+    assert first < OPEN_SECONDS
+
+
+@pytest.mark.bench
+@pytest.mark.timeout(300)
+def test_a_long_chat_of_a_store_is_opened_at_once(file: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+
+    data = file.read_bytes()
+
+    async def imported() -> str:
+        async with Engine(url, worker=False) as engine:
+            return str((await engine.import_log(data)).chat)
+
+    async def run(name: str) -> tuple[float, float]:
+        start = time.perf_counter()
+        async with open_store(url) as store:
+            chat = await StoredChat.opened(store, name)
+            app = StepApp(Stepper(chat.log), f"{name}.jsonl", chat)
+            async with app.run_test(size=(120, 40)) as pilot:
+                await pilot.pause()
+                first = time.perf_counter() - start
+                while not app.stepper.ready:
+                    await pilot.pause(0.01)
+                return first, time.perf_counter() - start
+
+    first, ready = asyncio.run(run(asyncio.run(imported())))
+    print(f"{EVENTS} events in SQLite: first screen {first:.2f} s, state of the end {ready:.2f} s,", end=" ")
     print(f"load {os.getloadavg()[0]:.1f}")
     assert first < OPEN_SECONDS
 
