@@ -89,14 +89,15 @@ def rerun(
     What users, models and tools gave, and which worker died when, is taken from the log; every other event must come
     out again. No model is called, no tool is run, no connection is opened. With the agents of an application, their
     system texts, tools, options and limits are compared too with those of then, and a call is named that today's tools
-    would not take: a change is a finding although no decision moved. Exit code 1: something came otherwise.
+    would not take: a change is a finding although no decision moved. What is compared is cut into sections: system,
+    tools, messages, instruction, options, policy, calls (docs/rerun.md). Exit code 1: something came otherwise.
 
     \b
     Examples:
       chatfold rerun saved.jsonl
       chatfold rerun logs/ --jobs 4 --json
       chatfold rerun logs/ --agents myservice.agents:AGENTS --show
-      chatfold rerun logs/ --agents myservice.agents:AGENTS --ignore-sections system,tools
+      chatfold rerun logs/ --agents myservice.agents:AGENTS --ignore-sections system,tools,policy
     """
     from chatfold.cli.rerun import run_rerun
 

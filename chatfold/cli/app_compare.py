@@ -31,8 +31,10 @@ def diff(
     """Compare two logs by what they did, or two versions of one.
 
     Two logs are the same as long as both took the same transitions by the same decisions and called the same tools;
-    texts, times and ids do not count, nor who ran them. Where they part, what either did next is shown. With --at,
-    what differs between the states at two versions is shown, contents by their size.
+    texts, times and ids do not count, nor who ran them. A fork did until it was forked what its origin did. Where they
+    part, what either did next is shown: the execution state before it, the transition, the state after it, the decision
+    (docs/state-machine.md, docs/decision-rules.md). With --at, what differs between the states at two versions is
+    shown, contents by their size.
 
     Exit code 1: they part, or something differs.
 
@@ -99,7 +101,9 @@ def fork(
     """Copy a chat as it was at a version into a new one, to go on otherwise; the origin stays as it is.
 
     What tools did after that version stays done, and the fork may do it again. So these calls are listed first, and
-    nothing is made without --yes where there are any (exit code 1). The new chat's id is printed; a worker runs it.
+    nothing is made without --yes where there are any (exit code 1). The new chat's id is printed. It waits, unless
+    --message or --resume (one of them) gives it a turn, which a worker runs. --agents is needed only to check what
+    is sent against what an application's agents take. What is refused leaves no fork behind.
 
     \b
     Examples:

@@ -108,7 +108,8 @@ def replay(
 
     With --decide, of one log or of many: every decision is taken again by today's rules, on the state before it and
     under the recorded policy, and compared with the recorded one. A drift is told with both rules and all that differs.
-    No model is asked and no tool runs. With --policy or --decider, only what would have been done otherwise is told.
+    No model is asked and no tool runs. With --policy or --decider, only what would have been done otherwise is told;
+    docs/decision-replay.md says what a policy may change.
     Exit code 1: something drifted, or a log was altered or cannot be read.
 
     \b

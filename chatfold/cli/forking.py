@@ -17,7 +17,7 @@ from chatfold.cli.shapes import ForkedLine
 from chatfold.engine import Engine
 from chatfold.randomness import new_id
 from chatfold.replaying.effects import ToolEffect, effects_after
-from chatfold.replaying.logs import Log, LogSource
+from chatfold.replaying.logs import Log, LogSource, is_file
 from chatfold.settings import Settings
 from chatfold.version import RELEASE
 from events.control import Control
@@ -56,11 +56,13 @@ def run_fork(
     """Fork a chat; see the command.
 
     Raises:
-        UsageProblem: There is no such version, or a message and the owed turn are asked for both.
+        UsageProblem: It is a file, there is no such version, or a message and the owed turn are asked for both.
         typer.Exit: With 1, where tools did something since, and that this is known was not said.
     """
     if fork.resume and fork.message is not None:
         raise UsageProblem("--resume runs the turn that is owed, --message begins another: give one of them")
+    if is_file(fork.chat):
+        raise UsageProblem(f"{fork.chat} is a file, and a chat of a store is forked: `chatfold import` makes one of it")
     settings = load_settings(db, log_level)
     url = existing_store(settings)
     log = LogSource("chat", fork.chat, url).read()

@@ -94,6 +94,10 @@ def time_of(microseconds: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{microseconds % 1_000_000 // 1000:03d}"
 
 
+_TO_SOURCE: Final = 43
+"""Columns of an event's name and of the status before it: the longest of both take all, and a space."""
+
+
 def print_timeline(channel: Channel, lines: Iterable[EventLine]) -> None:
     """Print a timeline: version, time, event, from -> to, decision rule and action, and what it was about."""
     for line in lines:
@@ -110,9 +114,9 @@ def _laid_out(line: EventLine, width: int | None) -> Text:
     text = Text()
     text.append(f"{line.version:>4}  ", "bold")
     text.append(f"{time_of(line.recorded_at)[11 if narrow else 0 :]}  ", "dim")
-    text.append(line.event if narrow else f"{line.event:<25}")
-    text.append("  " if narrow else "")
-    text.append(source if narrow else f"{source:>18}", "dim")
+    text.append(line.event)
+    text.append("  " if narrow else " " * max(1, _TO_SOURCE - len(line.event) - len(source)))
+    text.append(source, "dim")
     text.append(" -> ", "dim")
     text.append(dest if narrow else f"{dest:<18}", STATUS_STYLES.get(line.dest, ""))
     between = "\n      " if narrow else "  "

@@ -210,7 +210,9 @@ class _Parser:
         if event is None:
             if inner in EVENT_NAMES:
                 self._fail(f"{inner} is a name of the event: there is none before", token)
-            self._fail(f"there is no name {token.text!r}{_meant(inner, (*EVENT_NAMES, *STATE_NAMES))}", token)
+            names = (*EVENT_NAMES, *STATE_NAMES)
+            known = _meant(inner, names) or f"; there are {', '.join(names)}"
+            self._fail(f"there is no name {token.text!r}{known}", token)
         self.needs_content |= event.kind is Kind.TEXT
         return event, event.read
 

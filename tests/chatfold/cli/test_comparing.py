@@ -213,6 +213,11 @@ def test_what_cannot_be_forked(stored: Cli, arguments: list[str], said: str) -> 
     assert stored.ok("list", "--json").out == before, "nothing is made by half"
 
 
+def test_a_file_is_not_forked(logs: Cli) -> None:
+    done = logs.run("fork", "A-1.jsonl")
+    assert (done.code, "`chatfold import`" in done.err) == (2, True)
+
+
 def test_a_turn_that_is_not_owed_leaves_no_fork(chats: Cli) -> None:
     before = chats.ok("list", "--json").out
     done = chats.run("fork", "talk", "--resume", "--as", "copy")

@@ -245,3 +245,8 @@ def test_what_came_with_a_result_is_told_without_the_bytes_of_files() -> None:
     ]
     assert "\n  ".join(told) in stream.getvalue()
     assert "iVBORw0K" not in stream.getvalue()
+
+
+def test_a_long_event_and_a_long_status_stay_apart(chats: Cli) -> None:
+    file = str(ROOT / "tests" / "incidents" / "silent_client.jsonl")
+    assert "  action_expired_turn_ended requires_action A0 -> waiting W" in chats.ok("replay", file).out

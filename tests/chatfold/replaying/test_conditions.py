@@ -130,6 +130,7 @@ def test_a_condition_holds_where_it_says(said: str, at: Moment, holds: bool) -> 
         ("status == (", 10, "expected a value, not '('"),
         ("status == eror", 10, "status is never eror; did you mean error?"),
         ("status == 3", 10, "status is never 3"),
+        ("foo > 3", 0, f"there is no name 'foo'; there are {', '.join((*EVENT_NAMES, *STATE_NAMES))}"),
         ("tokns > 3", 0, "there is no name 'tokns'; did you mean tokens?"),
         ("before.rule == D1", 0, "rule is a name of the event: there is none before"),
         ("tokens > many", 9, "tokens is a number, which many is not"),
