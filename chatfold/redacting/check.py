@@ -6,7 +6,7 @@ which is read off the two logs, and must be one for one. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, final
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
+from chatfold.redacting.names import KNOWN
 from chatfold.redacting.pairs import ContentPairs
 from chatfold.redacting.rules import RedactionRules
 from chatstate.audit import audit
@@ -27,7 +28,7 @@ from events.records import Decision
 from events.replay import ReplayStep, replay
 from events.state import ChatState
 from events.upcasting import REGISTRY
-from events.vocabulary import decision_of
+from events.vocabulary import PolicyRecorded, decision_of
 from generation.decide import decide_again
 from generation.decision import GenerationDecision
 
@@ -108,7 +109,9 @@ class _Check:
         self._original: Final = original
         self._redacted: Final = redacted
         self._names: Final = _Pairs()
+        self._rules: Final = rules
         self._contents: Final = ContentPairs(rules)
+        self._declared: Final[set[str]] = set()
         self._problems: Final[list[str]] = []
         self._decisions = 0
 
@@ -124,6 +127,7 @@ class _Check:
             self._facts(old, new)
         if not self._problems:
             self._states()
+            self._problems.extend(self._names.in_clear(self._rules, self._declared))
         self._problems.extend(self._names.problems)
         self._problems.extend(self._contents.problems(self._names.kept))
         return RedactionCheck(
@@ -168,6 +172,8 @@ class _Check:
         for one, other in zip(replay(was), replay(now), strict=True):
             version = one.recorded.version
             self._contents.compare(version, one.recorded.event, other.recorded.event)
+            if isinstance(one.recorded.event, PolicyRecorded):
+                self._declared.update(tool.name for tool in one.recorded.event.policy.tools)
             if self._mapped(Control, _plain(one.after.control)) != _plain(other.after.control):
                 self._problems.append(f"version {version}: it folds to another state")
             self._decide(one, other)
@@ -244,6 +250,16 @@ class _Pairs:
     def content(self, reference: Any, _form: object) -> Any:
         """Leave a content as it is."""
         return reference
+
+    def in_clear(self, rules: RedactionRules, declared: Container[str]) -> Iterator[str]:
+        """Yield what is wrong with names that have no other one, or another than the rules give."""
+        for (kind, old), new in self._new.items():
+            given = rules.rename.get(kind, {}).get(old)
+            if kind != OWN and given is not None and new != given:
+                yield f"version {self._first[kind, old]}: a name ({kind}) has another than the rules give it, {new!r}"
+            stays = rules.keeps(kind) and (kind != "tools" or old in declared)
+            if old and old == new != given and kind != OWN and not stays and old not in KNOWN.get(kind, ()):
+                yield f"version {self._first[kind, old]}: a name ({kind}) is in clear that should have another"
 
     @property
     def kept(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ leak. Pure.
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -26,7 +27,7 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 """What a text in a fact is.
 
-``calls`` and ``responses`` are ids that providers gave, ``paths`` JSON paths of what was repaired, ``files`` media
+``calls`` and ``responses`` are ids that providers gave, and ids of messages that are none of chatfold's, ``paths`` JSON paths of what was repaired, ``files`` media
 types and operating systems, ``contexts`` names and revisions of context sources, ``revisions`` those of agents,
 ``facts`` texts in decisions that no rule of this release records. ``own`` are chatfold's: rules, releases, ids of
 workers.
@@ -101,6 +102,8 @@ _DECIDED: Final[Mapping[str, Kind]] = {
 _FORMS: Final[Mapping[tuple[str, str], Form]] = {("FilePart", "data"): "file"}
 _PLACES_IN_LOG: Final = (MessageId, CallKey)
 """Ids that follow from where a message or a call stands in the log: they are numbers."""
+_PLACE: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){1,2}")
+"""Such an id; a text that is none was somebody else's, in a log that something else wrote."""
 
 
 class Unclassed(LookupError):
@@ -151,7 +154,7 @@ def _of_struct(cls: type[Struct]) -> _Walk:
 def _of_type(hint: Any, cls: type[Struct], field: str) -> _Walk | None:
     """Return how to walk through a value of a type; None where there is neither text nor content in it."""
     if hint in _PLACES_IN_LOG:
-        return None
+        return _placed
     if hint is WorkerId:
         return _told(OWN)
     if hasattr(hint, "__supertype__"):
@@ -184,6 +187,10 @@ def _of_text(cls: type[Struct], field: str) -> _Walk | None:
 
 def _told(kind: Kind) -> _Walk:
     return lambda text, visitor: visitor.text(kind, text)
+
+
+def _placed(place: str, visitor: Visitor) -> str:
+    return place if _PLACE.fullmatch(place) else visitor.text("calls", place)
 
 
 def _of_union(args: tuple[Any, ...], cls: type[Struct], field: str) -> _Walk | None:

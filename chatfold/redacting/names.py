@@ -47,8 +47,12 @@ _STEMS: Final[Mapping[Kind, str]] = {
 }
 """What a made-up name begins with."""
 
+_HEADS: Final = ("$", *(f"$.{name}" for name in ("text", "arguments", "metadata", "output", "rewritten", "context")))
+"""JSON paths up to the field of a part, which is ours."""
+
 KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
     "tools": frozenset({WEB_SEARCH, *get_args(BoundaryKind)}),
+    "paths": frozenset(_HEADS),
     "calls": frozenset(get_args(BoundaryKind)),
     "errors": frozenset(get_args(ErrorKind)),
     "hooks": frozenset(HOOK_EVENTS),
@@ -63,8 +67,8 @@ KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
 }  # fmt: skip
 """Texts that are everybody's, or chatfold's own: the marks of boundaries are calls."""
 
-_PATH: Final = re.compile(r"(\$(?:\.(?:text|arguments|metadata|output|rewritten|context))?)(.*)", re.DOTALL)
-"""A JSON path: up to the field of a part, which is ours, and what is below it."""
+_PATH: Final = re.compile(f"({'|'.join(map(re.escape, reversed(_HEADS)))})(.*)", re.DOTALL)
+"""A JSON path: up to the field of a part, and what is below it."""
 
 
 @final
@@ -104,7 +108,7 @@ class Names:
             return name
         if kind == "paths" and (match := _PATH.fullmatch(name)) is not None:
             field, below = match.groups()
-            return f"{field}.{self._made_up(kind, below)}" if below else field
+            return f"{field}.{self._made_up(kind, below)}"
         return self._made_up(kind, name)
 
     def _stays(self, kind: Kind, name: str) -> bool:

@@ -1,7 +1,8 @@
 """Numbers of contents, replaced digit by digit: as many digits, sign, point and exponent where they were.
 
-A zero stays, since it says nothing; of a float those at its ends do. A number that reads back as it was written does so
-afterwards, and two different ones stay different.
+A zero stays, since it says nothing; of a float those at its ends do. Of an exponent up to three digits stay, for they say
+how large a number is; more of them say no size that there is, but may be somebody's number. A number that reads back as
+it was written does so afterwards, and two different ones stay different.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from chatfold.redacting.streams import Streams
 NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """A number of JSON, as an expression."""
 
-_PARTS: Final = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?((?:[eE].*)?)")
+_PARTS: Final = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?((?:[eE][+-]?0*)?)([0-9]*)")
+_DIGITS_OF_SIZE: Final = 3
+"""Digits that an exponent has at most."""
+_TELLING: Final = 4
+"""Digits from which on a number must not be its own stand-in: of fewer there may be no other one left."""
 _NONZERO: Final = bytes(0x31 + byte % 9 for byte in range(256))
 _DIGITS: Final = bytes(0x30 + byte % 10 for byte in range(256))
 _MOST: Final = 20_000
@@ -58,7 +63,10 @@ class Numbers:
 
     def _new(self, token: str) -> str:
         match = _PARTS.fullmatch(token)
-        if match is None or not re.search("[1-9]", token.partition("e")[0].partition("E")[0]):
+        if match is None:
+            return token
+        told = _told(match)
+        if told == 0:
             return token
         canonical, finite = _is_canonical(token), _is_finite(token)
         for attempt in count():
@@ -67,22 +75,25 @@ class Numbers:
             candidate = self._candidate(token, match, attempt)
             if candidate in self._used or self._avoid.search(candidate) or _is_finite(candidate) is not finite:
                 continue
+            if candidate == token and told >= _TELLING:
+                continue
             if not canonical or _is_canonical(candidate):
                 return candidate
         raise AssertionError("the loop has no end")  # pragma: no cover
 
     def _candidate(self, token: str, match: re.Match[str], attempt: int) -> str:
-        sign, whole, fraction, exponent = match.groups()
+        sign, whole, fraction, mark, power = match.groups()
         drawn = self._streams.take("number", token, len(token), attempt)
+        exponent = mark + (power if len(power) <= _DIGITS_OF_SIZE else _digits(drawn[-len(power) :]))
         if fraction is None and not exponent:
-            return sign + _nonzero(drawn[:1]) + _any(drawn[1 : len(whole)])
+            return sign + _digits(drawn[: len(whole)])
         # Of a float the zeros at both ends say how large it is, and others there would be written otherwise.
         digits = whole + (fraction or "")
         core = digits.strip("0")
         before = len(digits) - len(digits.lstrip("0"))
-        made = _nonzero(drawn[:1])
+        made = _digits(drawn[: len(core)])
         if len(core) > 1:
-            made += _any(drawn[1 : len(core) - 1]) + _nonzero(drawn[len(core) - 1 : len(core)])
+            made = made[:-1] + _nonzero(drawn[len(core) - 1 : len(core)])
         digits = digits[:before] + made + digits[before + len(core) :]
         point = "" if fraction is None else f".{digits[len(whole) :]}"
         return f"{sign}{digits[: len(whole)]}{point}{exponent}"
@@ -92,8 +103,16 @@ def _nonzero(drawn: bytes) -> str:
     return drawn.translate(_NONZERO).decode()
 
 
-def _any(drawn: bytes) -> str:
-    return drawn.translate(_DIGITS).decode()
+def _digits(drawn: bytes) -> str:
+    """Return digits of which the first is no zero."""
+    return _nonzero(drawn[:1]) + drawn[1:].translate(_DIGITS).decode()
+
+
+def _told(match: re.Match[str]) -> int:
+    """Return how many digits of a number are somebody's: none of one that stays."""
+    _, whole, fraction, _, power = match.groups()
+    core = (whole + (fraction or "")).strip("0")
+    return len(core) + (len(power) if len(power) > _DIGITS_OF_SIZE else 0)
 
 
 def _is_canonical(token: str) -> bool:

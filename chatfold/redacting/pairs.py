@@ -14,6 +14,7 @@ from typing import Final, final
 
 import msgspec
 
+from chatfold.redacting.avoiding import folded
 from chatfold.redacting.content import sign_of
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.words import is_json
@@ -47,7 +48,7 @@ class ContentPairs:
     def __init__(self, rules: RedactionRules) -> None:
         self.count = self.unchanged = 0
         self._rules: Final = rules
-        self._forbidden: Final = [text.casefold() for text in rules.never]
+        self._forbidden: Final = [folded(text) for text in rules.never]
         self._found: Final[list[str]] = []
         self._new: Final[dict[bytes, bytes]] = {}
         self._old: Final[dict[bytes, bytes]] = {}
@@ -56,10 +57,10 @@ class ContentPairs:
 
     def never(self, text: str) -> None:
         """Look for what must not be in a text of the redacted log."""
-        folded = text.casefold() if self._forbidden else ""
+        looked_at = folded(text) if self._forbidden else ""
         for place, forbidden in enumerate(self._forbidden):
             # What is told of it goes to a log: its place among the rules says which it is.
-            if forbidden in folded and (said := f"text {place + 1} of the rules' never is in it") not in self._found:
+            if forbidden in looked_at and (said := f"text {place + 1} of the rules' never is in it") not in self._found:
                 self._found.append(said)
 
     def compare(self, version: int, before: Event, after: Event) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -62,15 +62,13 @@ def read_redaction_rules(text: str) -> RedactionRules:
     """
     checked_kind(text, str, "$.text", "the text of a rules file")
     try:
-        rules = msgspec.convert(tomllib.loads(text), RedactionRules)
+        given = tomllib.loads(text)
+        _check_names(given)
+        rules = msgspec.convert(given, RedactionRules)
     except tomllib.TOMLDecodeError as error:
         raise RedactionRulesError(f"not TOML: {error}") from None
     except msgspec.ValidationError as error:
         raise RedactionRulesError(str(error)) from None
-    for table, kinds in (("names", rules.names), ("rename", rules.rename)):
-        for kind in kinds:
-            if kind not in KINDS:
-                raise RedactionRulesError(f"{table}.{kind}: there are {', '.join(KINDS)}")
     for kind, names in rules.rename.items():
         twice = [name for name, uses in Counter(names.values()).items() if uses > 1]
         if twice or "" in names or "" in names.values():
@@ -79,3 +77,20 @@ def read_redaction_rules(text: str) -> RedactionRules:
     if "" in rules.never:
         raise RedactionRulesError("never: a text is empty, and so in every log")
     return rules
+
+
+def _check_names(given: Mapping[str, Any]) -> None:
+    """Check the tables of kinds, and say of which name something is wrong."""
+    for table, wanted in (("names", " or ".join(map(repr, get_args(Fate)))), ("rename", "a table of names")):
+        kinds = given.get(table, {})
+        if not isinstance(kinds, dict):
+            raise RedactionRulesError(f"{table}: must be a table, not {kinds!r}")
+        for kind, said in kinds.items():
+            if kind not in KINDS:
+                raise RedactionRulesError(f"{table}.{kind}: there are {', '.join(KINDS)}")
+            if not (isinstance(said, dict) if table == "rename" else said in get_args(Fate)):
+                raise RedactionRulesError(f"{table}.{kind}: must be {wanted}, not {said!r}")
+    for kind, names in given.get("rename", {}).items():
+        for name, new in names.items():
+            if not isinstance(new, str):
+                raise RedactionRulesError(f"rename.{kind}.{name}: must be a text, not {new!r}")
