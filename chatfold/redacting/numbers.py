@@ -63,10 +63,7 @@ class Numbers:
 
     def _new(self, token: str) -> str:
         match = _PARTS.fullmatch(token)
-        if match is None:
-            return token
-        told = _told(match)
-        if told == 0:
+        if match is None or not any(_told(match)):
             return token
         canonical, finite = _is_canonical(token), _is_finite(token)
         for attempt in count():
@@ -75,7 +72,7 @@ class Numbers:
             candidate = self._candidate(token, match, attempt)
             if candidate in self._used or self._avoid.search(candidate) or _is_finite(candidate) is not finite:
                 continue
-            if candidate == token and told >= _TELLING:
+            if _is_itself(match, candidate):
                 continue
             if not canonical or _is_canonical(candidate):
                 return candidate
@@ -108,11 +105,17 @@ def _digits(drawn: bytes) -> str:
     return _nonzero(drawn[:1]) + drawn[1:].translate(_DIGITS).decode()
 
 
-def _told(match: re.Match[str]) -> int:
-    """Return how many digits of a number are somebody's: none of one that stays."""
+def _told(match: re.Match[str]) -> tuple[str, str]:
+    """Return the digits of a number that are replaced, and those of its exponent: none of what stays."""
     _, whole, fraction, _, power = match.groups()
-    core = (whole + (fraction or "")).strip("0")
-    return len(core) + (len(power) if len(power) > _DIGITS_OF_SIZE else 0)
+    return (whole + (fraction or "")).strip("0"), power if len(power) > _DIGITS_OF_SIZE else ""
+
+
+def _is_itself(match: re.Match[str], candidate: str) -> bool:
+    """Whether a number or its exponent would stay, and has so many digits that it need not."""
+    made = _PARTS.fullmatch(candidate)
+    assert made is not None
+    return any(len(one) >= _TELLING and one == other for one, other in zip(_told(match), _told(made), strict=True))
 
 
 def _is_canonical(token: str) -> bool:

@@ -16,19 +16,15 @@ import msgspec
 
 from chatfold.redacting.avoiding import folded
 from chatfold.redacting.content import sign_of
+from chatfold.redacting.leaves import LEAF, file_stays, pieces, stays
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.words import is_json
 from events.content import Content, Json, size_of
 from events.paths import contents
 from events.vocabulary import Event
 
-LONG: Final = 10
-"""Characters from which on a text is looked for: shorter ones may come out again for another by chance."""
-
 _FILE: Final = ".data"
 """How the path of a file's bytes ends, and of no other content."""
-_LEAF: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*')
-"""A text or a number, wherever it stands in JSON."""
 _LONGEST_SIGN: Final = 16
 """Characters of base64 that the longest sign of a file takes."""
 
@@ -69,7 +65,7 @@ class ContentPairs:
             self.count += 1
             if new.available and not path.endswith(_FILE):  # what a file has of letters is no text
                 self._look(new.value)
-            for what in self._differs(old, new):
+            for what in self._differs(old, new, is_file=path.endswith(_FILE)):
                 self._found.append(f"version {version}: {path} {what}")
 
     def _look(self, value: Json) -> None:
@@ -79,25 +75,28 @@ class ContentPairs:
 
     def problems(self, kept: frozenset[str]) -> list[str]:
         """Return what is wrong; ``kept`` are the names in facts that stay."""
-        allowed = kept | frozenset(self._rules.keep_keys)
+        names = kept | frozenset(self._rules.keep_keys)
+        allowed = names | {piece for name in names for piece in pieces(name)}
         left = sorted(len(text) for text in self._texts & self._left - allowed)
         said = (
             [f"{len(left)} texts of the original are still in it, the longest of {left[-1]} characters"] if left else []
         )
         return self._found + said
 
-    def _differs(self, old: Content, new: Content) -> Iterator[str]:
+    def _differs(self, old: Content, new: Content, *, is_file: bool) -> Iterator[str]:
         if not (old.available and new.available):
             if (old.held, old.size) != (new.held, new.size):
                 yield "is not absent as it was"
             return
         was, now = old.value, new.value
-        self._texts.update(text for text in _texts(was) if len(text) >= LONG and not _is_sign(text))
-        self._left.update(text for text in _texts(now) if len(text) >= LONG)
+        self._texts.update(piece for text in _texts(was) if not _is_sign(text) for piece in pieces(text))
+        self._left.update(piece for text in _texts(now) for piece in pieces(text))
         if old.size != new.size or size_of(was) != size_of(now):
             yield "has another size"
         if _form(was) != _form(now):
             yield "has another form"
+        elif file_stays(was, now) if is_file and isinstance(was, str) else stays(was, now, self._rules.keep_keys):
+            yield "has something of the original's still at its place"
         one, other = (sha256(msgspec.json.encode(value)).digest() for value in (was, now))
         self.unchanged += one == other
         if self._new.setdefault(one, other) != other or self._old.setdefault(other, one) != one:
@@ -114,7 +113,7 @@ def _form(value: Json) -> str:
 
 
 def _skeleton(text: str) -> str:
-    return _LEAF.sub(_marked, text)
+    return LEAF.sub(_marked, text)
 
 
 def _marked(leaf: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from chatfold.files import write_whole
+from chatfold.files import write_new
 from chatfold.redacting.check import RedactionCheck, check_redacted
 from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.picking import Picking
@@ -131,8 +131,9 @@ def _lines(log: Log, redacted: Redacted) -> Iterator[bytes]:
 
 def _write(path: Path, lines: list[bytes]) -> str | None:
     """Write a file; return why not, where another log is there already: what is kept is not replaced unasked."""
-    if path.exists():
+    try:
+        write_new(path, lines)
+    except FileExistsError:
         same = path.read_bytes() == b"".join(lines)
         return None if same else f"{path} is there already, and is another log: take it away, or name another folder"
-    write_whole(path, lines)
     return None

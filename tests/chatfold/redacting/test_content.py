@@ -115,6 +115,10 @@ def test_numbers_stay_numbers_of_as_many_characters(values: list[float]) -> None
         ("0.000029762526339921572", "0.0000ddddddddddddddddd"),
         ("6.02E+23", "d.ddE+23"),
         ("1e999", "de999"),
+        ("1e0000000012", "de0000000012"),
+        ("0e4111", "0edddd"),
+        ("0.0E+004111111111", "0.0E+00dddddddddd"),
+        ("1.5e-4111111111", "d.de-dddddddddd"),
         ("123456789012345678901234567890", "d" * 30),
     ],
 )
@@ -122,6 +126,22 @@ def test_signs_points_exponents_and_zeros_stay(token: str, form: str) -> None:
     made = Numbers(Streams(KEY)).replace(token)
     assert len(made) == len(form)
     assert all(char == wanted or (wanted == "d" and char.isdigit()) for char, wanted in zip(made, form, strict=True))
+
+
+@pytest.mark.parametrize(
+    "token", ["0e4111111111", "0.0e-41111111", "1e-4111111111", "-4711", "3.141e5", "0.004711", "1234e-4111111111"]
+)
+def test_a_number_of_more_than_a_few_digits_is_never_its_own(token: str) -> None:
+    for key in range(40):
+        made = Numbers(Streams(f"a key of many: {key:04}".encode())).replace(token)
+        for one, other in zip(token.split("e"), made.split("e"), strict=True):
+            assert one != other or len(one.strip("-0.")) < 4
+
+
+def test_texts_that_are_numbers_with_long_exponents_stay_apart() -> None:
+    by = contents()
+    texts = [f"0e{41111 + each}" for each in range(200)]
+    assert len({replaced(text, by) for text in texts}) == len(texts)
 
 
 def test_the_few_texts_of_one_byte_are_each_anothers() -> None:

@@ -6,18 +6,21 @@ from typing import Final
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
+from chatfold.redacting.check import check_redacted
 from chatfold.redacting.facts import Unclassed, walk
 from chatfold.redacting.rewrite import redact
 from chatfold.redacting.rules import KINDS, RedactionRules
 from events.digest import verify_chain
-from events.ids import CommandId
+from events.ids import CommandId, MessageId
 from events.logfile import event_line
 from events.records import Actor
 from events.values import Limits
-from events.vocabulary import EVENT_TYPES, Event
+from events.messages import Message
+from events.vocabulary import EVENT_TYPES, Event, MessageSent, QueueReordered
 from tests.chatfold.redacting.planted import Planter
-from tests.events.logs import Draft, Log
+from tests.events.logs import Draft, Log, log_of
 
 KEY: Final = b"a key that nobody would guess"
 MAPPED: Final = RedactionRules(names=dict.fromkeys(KINDS, "map"))
@@ -107,3 +110,19 @@ def test_a_text_that_nobody_classed_is_an_error() -> None:
 
     with pytest.raises(Unclassed, match=r"Unknown\.nickname is a text of no kind"):
         walk(Unknown, {"nickname": "ada"}, None)  # type: ignore[arg-type]  # it is not come to
+
+
+def test_an_id_that_is_none_of_chatfolds_is_mapped_and_one_that_is_stays() -> None:
+    message = Message(role="user", parts=(), origin=MessageId("secret-xyzzy"))
+    log = log_of(
+        [
+            MessageSent(added=(message, replace(message, origin=MessageId("12.3")))),
+            QueueReordered(queue_order=(MessageId("secret-xyzzy"), MessageId("4111111111111111.0"))),
+        ]
+    )
+    redacted = redact("c", log.events, log.blobs, RedactionRules(), KEY)
+    raw = b"".join(map(event_line, redacted.events))
+    assert b"secret-xyzzy" not in raw
+    assert b"4111111111111111" not in raw
+    assert b'"origin":"12.3"' in raw
+    assert check_redacted(log, redacted, RedactionRules()).problems == ()

@@ -46,7 +46,10 @@ def test_a_file_says_what_stays() -> None:
     [
         ("names = [", "not TOML: "),
         ("keep = ['path']", "unknown field `keep`"),
-        ("names.users = 'drop'", "Invalid enum value 'drop'"),
+        ("names.users = 'drop'", "names.users: must be 'keep' or 'map', not 'drop'"),
+        ("names = 'map'", "names: must be a table, not 'map'"),
+        ("rename.users = 'x'", "rename.users: must be a table of names, not 'x'"),
+        ("rename.users.ada = 3", "rename.users.ada: must be a text, not 3"),
         ("names.people = 'map'", "names.people: there are tools, agents, "),
         ("names.own = 'map'", "names.own: there are tools, "),
         ("rename.people.ada = 'x'", "rename.people: there are tools, "),
