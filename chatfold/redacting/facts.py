@@ -27,10 +27,10 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 """What a text in a fact is.
 
-``calls`` and ``responses`` are ids that providers gave, and ids of messages that are none of chatfold's, ``paths`` JSON paths of what was repaired, ``files`` media
-types and operating systems, ``contexts`` names and revisions of context sources, ``revisions`` those of agents,
-``facts`` texts in decisions that no rule of this release records. ``own`` are chatfold's: rules, releases, ids of
-workers.
+``calls`` and ``responses`` are ids that providers gave, and ids of messages that are none of chatfold's, ``paths`` JSON
+paths of what was repaired, ``files`` media types and operating systems, ``contexts`` names and revisions of context
+sources, ``revisions`` those of agents, ``facts`` texts in decisions that no rule of this release records. ``own`` are
+chatfold's: rules, releases, ids of workers.
 """
 
 OWN: Final[Kind] = "own"

@@ -53,8 +53,10 @@ def stays(was: Json, now: Json, keep: Container[str]) -> bool:
     )
 
 
-def file_stays(was: str, now: str) -> bool:
+def file_stays(was: Json, now: Json) -> bool:
     """Whether bytes of a file, in base64, are still where they were; what begins every file of its type may be."""
+    if not (isinstance(was, str) and isinstance(now, str)):
+        return stays(was, now, ())
     try:
         one, other = base64.b64decode(was, validate=True), base64.b64decode(now, validate=True)
     except (binascii.Error, ValueError):

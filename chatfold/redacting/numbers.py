@@ -1,8 +1,8 @@
 """Numbers of contents, replaced digit by digit: as many digits, sign, point and exponent where they were.
 
-A zero stays, since it says nothing; of a float those at its ends do. Of an exponent up to three digits stay, for they say
-how large a number is; more of them say no size that there is, but may be somebody's number. A number that reads back as
-it was written does so afterwards, and two different ones stay different.
+A zero stays, since it says nothing; of a float those at its ends do. Of an exponent up to three digits stay, for they
+say how large a number is; more of them say no size that there is, but may be somebody's number. A number that reads
+back as it was written does so afterwards, and two different ones stay different.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ def _told(match: re.Match[str]) -> tuple[str, str]:
 def _is_itself(match: re.Match[str], candidate: str) -> bool:
     """Whether a number or its exponent would stay, and has so many digits that it need not."""
     made = _PARTS.fullmatch(candidate)
-    assert made is not None
-    return any(len(one) >= _TELLING and one == other for one, other in zip(_told(match), _told(made), strict=True))
+    return made is not None and any(
+        len(one) >= _TELLING and one == other for one, other in zip(_told(match), _told(made), strict=True)
+    )
 
 
 def _is_canonical(token: str) -> bool:

@@ -95,7 +95,7 @@ class ContentPairs:
             yield "has another size"
         if _form(was) != _form(now):
             yield "has another form"
-        elif file_stays(was, now) if is_file and isinstance(was, str) else stays(was, now, self._rules.keep_keys):
+        elif file_stays(was, now) if is_file else stays(was, now, self._rules.keep_keys):
             yield "has something of the original's still at its place"
         one, other = (sha256(msgspec.json.encode(value)).digest() for value in (was, now))
         self.unchanged += one == other

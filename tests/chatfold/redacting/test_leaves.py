@@ -13,7 +13,6 @@ from chatfold.redacting.rules import KINDS, RedactionRules
 from events.content import Content, Json
 from events.messages import Message
 from events.parts import FilePart, TextPart
-from events.values import Limits
 from events.vocabulary import ChatCreated, MessageSent
 from tests.events.logs import Log, log_of
 

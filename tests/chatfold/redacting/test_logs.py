@@ -276,7 +276,7 @@ def test_no_made_up_text_has_a_form_of_what_must_not_be_there() -> None:
 
 def test_the_id_of_an_imported_chat_is_looked_at_too() -> None:
     """It names the file, and is not in the facts."""
-    log = LoadedLog(chat=ChatId("acme-7"), events=SAMPLE.events, blobs=SAMPLE.blobs, flags=())
+    log = LoadedLog(chat=ChatId("acme-7"), events=tuple(SAMPLE.events), blobs=SAMPLE.blobs, flags=())
     rules = RedactionRules(names={"chats": "keep"}, never=("acme",))
     found = check_redacted(log, redact(log.chat, log.events, log.blobs, rules, KEY), rules)
     assert found.problems == ("text 1 of the rules' never is in it",)

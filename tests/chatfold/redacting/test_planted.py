@@ -15,9 +15,9 @@ from chatfold.redacting.rules import KINDS, RedactionRules
 from events.digest import verify_chain
 from events.ids import CommandId, MessageId
 from events.logfile import event_line
+from events.messages import Message
 from events.records import Actor
 from events.values import Limits
-from events.messages import Message
 from events.vocabulary import EVENT_TYPES, Event, MessageSent, QueueReordered
 from tests.chatfold.redacting.planted import Planter
 from tests.events.logs import Draft, Log, log_of
