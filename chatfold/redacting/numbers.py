@@ -114,9 +114,8 @@ def _told(match: re.Match[str]) -> tuple[str, str]:
 def _is_itself(match: re.Match[str], candidate: str) -> bool:
     """Whether a number or its exponent would stay, and has so many digits that it need not."""
     made = _PARTS.fullmatch(candidate)
-    return made is not None and any(
-        len(one) >= _TELLING and one == other for one, other in zip(_told(match), _told(made), strict=True)
-    )
+    pairs = () if made is None else zip(_told(match), _told(made), strict=True)
+    return any(len(one) >= _TELLING and one == other for one, other in pairs)
 
 
 def _is_canonical(token: str) -> bool:

@@ -20,7 +20,7 @@ from chatfold.redacting.facts import Kind, kind_of_actor, walk
 from chatfold.redacting.names import Names
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
-from events.codec import decode_each
+from events.codec import decode_each, decode_places
 from events.contentlist import Item, encode_items, item_salt, moved, parse_items
 from events.digest import GENESIS, chain
 from events.envelope import Envelope, StoredEvent
@@ -128,6 +128,7 @@ class _Redaction:
         cls = REGISTRY.find(stored.envelope.type, stored.envelope.schema, stored.envelope.version)
         if stored.envelope.schema != cls.schema:
             raise RedactionError(None, f"it was written under schema {stored.envelope.schema}, which is read alone")
+        decode_places(stored)  # so that what is walked through has the form of its type
         self._forms = {}
         facts = msgspec.json.decode(stored.facts)
         walked = walk(cls, facts, self)

@@ -23,6 +23,7 @@ from events.codec import decode_each
 from events.content import Content, Json
 from events.contentlist import erase_items
 from events.envelope import StoredEvent
+from events.errors import MalformedEvent
 from events.ids import ChatId
 from events.logfile import header_of, read_log, write_log
 from events.messages import Message
@@ -281,6 +282,13 @@ def test_the_id_of_an_imported_chat_is_looked_at_too() -> None:
     found = check_redacted(log, redact(log.chat, log.events, log.blobs, rules, KEY), rules)
     assert found.problems == ("text 1 of the rules' never is in it",)
     assert {each.text for each in found.clear if each.kind == "chats"} == {"acme-7", "chat-1"}
+
+
+@pytest.mark.parametrize("facts", [b"[]", b"7", b'{"title":7}', b'{"title":[[null],3]}', b'{"title":[0]}', b"{"])
+def test_facts_that_have_not_the_form_of_their_type_are_told_of(facts: bytes) -> None:
+    events = [*SAMPLE.events[:3], replace(SAMPLE.events[3], facts=facts)]
+    with pytest.raises(MalformedEvent, match="version 4"):
+        redact("chat-1", events, SAMPLE.blobs, RedactionRules(), KEY)
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=3), st.sampled_from([RedactionRules(), MAPPED, KEPT]))
