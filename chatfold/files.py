@@ -31,7 +31,7 @@ def write_new(path: Path, lines: Iterable[bytes]) -> None:
             path.hardlink_to(made)
         except FileExistsError:
             raise
-        except (OSError, NotImplementedError):  # a file system without hard links
+        except OSError:  # a file system without hard links
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
             made.replace(path)
