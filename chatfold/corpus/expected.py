@@ -1,8 +1,9 @@
 """Fold expectations: what a log folded to, version by version, when it was added to a corpus. Pure.
 
 Decisions are compared with those that the log has; a state is in no log. So it is written beside it, in
-``NAME.fold``: the first line names the fields that states had then, each other one what a version changed, as a
-JSON merge patch (RFC 7396) of control's facts. A later release may have more fields; these are not compared.
+``NAME.fold``: the first line names the fields that states had then, each other one what a version changed: of control's
+facts as a JSON merge patch (RFC 7396), of the transcript part by part. A later release may have more fields; these are
+not compared, nor is a transcript where an earlier one had written down control alone.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from chatfold.corpus.transcripts import NAMES, TranscriptFacts, merged
 from events.control import Control, Indexes, encode_control
 from events.diff import Change, changes
 from events.envelope import Recorded
 from events.replay import replay
+from events.state import ChatState
 
 State: TypeAlias = Mapping[str, Any]
 """Control's facts as JSON; what has its default is left out."""
 
 FORMAT: Final = 1
+_TRANSCRIPT: Final = "transcript"
 _INSIDE: Final = "indexes"
 """The one field that is patched field by field: it has many, and events change few of them."""
 
@@ -50,12 +54,17 @@ class FoldDiffers(Exception):
 def expectations(log: Iterable[Recorded]) -> Iterator[bytes]:
     """Yield the lines of a log's fold expectations, the log given from its first event on."""
     known = {"control": list(Control.__struct_fields__), _INSIDE: list(Indexes.__struct_fields__)}
-    yield msgspec.json.encode({"chatfold_fold": FORMAT, **known})
+    yield msgspec.json.encode({"chatfold_fold": FORMAT, **known, _TRANSCRIPT: NAMES})
     before: State = {}
+    facts = TranscriptFacts()
     for step in replay(log):
-        after = state_of(step.after.control)
-        yield msgspec.json.encode({"version": step.recorded.version, "changed": _patch(before, after)})
+        after, transcript = state_of(step.after.control), step.after.need_transcript("write it down")
+        line: dict[str, Any] = {"version": step.recorded.version, "changed": _patch(before, after)}
+        if patch := facts.changed(transcript):
+            line[_TRANSCRIPT] = patch
+        yield msgspec.json.encode(line)
         before = after
+        facts.take(transcript, patch)
 
 
 def state_of(control: Control) -> dict[str, Any]:
@@ -81,10 +90,11 @@ class FoldCheck:
             raise ExpectationError(f"line 1 is not that of fold expectations of format {FORMAT}")
         self._fields: Final = frozenset(header["control"])
         self._inside: Final = frozenset(header[_INSIDE])
+        self._transcript: Final = TranscriptFacts(header.get(_TRANSCRIPT, ()))
         self._wanted: dict[str, Any] = {}
 
-    def take(self, version: int, control: Control) -> None:
-        """Compare the state after an event.
+    def take(self, version: int, state: ChatState) -> None:
+        """Compare the state after an event, which has its transcript.
 
         Raises:
             FoldDiffers: It is another one than was written down.
@@ -94,9 +104,19 @@ class FoldCheck:
         if line.get("version") != version:
             raise ExpectationError(f"a line is of version {line.get('version')} where one of version {version} comes")
         self._wanted = _merged(self._wanted, line["changed"])
-        today = self._known(state_of(control))
-        if today != self._wanted:
-            raise FoldDiffers(version, tuple(changes(self._wanted, today)))
+        today = self._known(state_of(state.control))
+        found = list(changes(self._wanted, today)) if today != self._wanted else []
+        found += self._compare_transcript(state, line.get(_TRANSCRIPT, {}))
+        if found:
+            raise FoldDiffers(version, tuple(found))
+
+    def _compare_transcript(self, state: ChatState, wanted: dict[str, Any]) -> Iterator[Change]:
+        facts, transcript = self._transcript, state.need_transcript("compare it")
+        patch = facts.changed(transcript)
+        if patch != wanted:
+            before, after = (merged(facts.parts, each) for each in (wanted, patch))
+            yield from changes({_TRANSCRIPT: before}, {_TRANSCRIPT: after})
+        facts.take(transcript, patch)
 
     def _known(self, state: State) -> dict[str, Any]:
         known = {name: value for name, value in state.items() if name in self._fields}

@@ -173,7 +173,7 @@ class _Run:
                 expected = FoldCheck(lines)
                 for step in replay(self._events):
                     version = step.recorded.version
-                    expected.take(version, step.after.control)
+                    expected.take(version, step.after)
         except FileNotFoundError:
             return self._found("fold", f"its fold expectations are missing: `chatfold corpus add` writes {file.name}")
         except FoldDiffers as differs:
