@@ -14,9 +14,10 @@ from chatfold.cli.progress import progress
 from chatfold.cli.shapes import AddedLog, CorpusLine, CoverageLine
 from chatfold.cli.sources import all_named
 from chatfold.corpus.adding import LogThere, add_log
-from chatfold.corpus.coverage import KINDS, NOTHING, SAID, Coverage, coverage_of, possible
+from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of, possible
 from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
 from chatfold.corpus.picture import coverage_svg
+from chatfold.corpus.unwritten import KINDS, SAID
 from events.diff import plain
 from events.ids import ChatId
 from events.logfile import header_of, write_log

@@ -14,10 +14,11 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of
-from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers
+from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, requests_expected
 from chatfold.replaying.decisions import DRIFTS, decision_drifts
 from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
 from chatfold.replaying.many import each
+from chatfold.rerunning.declarations import read_declarations
 from chatfold.rerunning.run import rerun_events
 from chatfold.rerunning.words import section_said, told_of
 from chatfold.testing.prompts import prompt_problems
@@ -35,6 +36,9 @@ CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 FOLD: Final = ".fold"
 NOTE: Final = ".md"
 """What stands beside a log NAME.jsonl: NAME.fold, and NAME.md, which says what wrote it."""
+
+DECLARATIONS: Final = "declarations.json"
+"""What agents said when the logs of a folder were written."""
 
 
 class CorpusFinding(Struct, frozen=True, kw_only=True):
@@ -174,6 +178,7 @@ class _Run:
                 for step in replay(self._events):
                     version = step.recorded.version
                     expected.take(version, step.after)
+                expected.end()
         except FileNotFoundError:
             return self._found("fold", f"its fold expectations are missing: `chatfold corpus add` writes {file.name}")
         except FoldDiffers as differs:
@@ -205,12 +210,13 @@ class _Run:
         return None
 
     def _rerun(self) -> CorpusFinding | None:
-        report = rerun_events(self._source.name, self._events, redacted=self._redacted)
+        wanted = requests_expected(beside(self._source, FOLD))
+        kept = read_declarations(Path(self._source.where).parent / DECLARATIONS)
+        report = rerun_events(self._source.name, self._events, redacted=self._redacted, kept=kept)
         if report.unsupported is not None:
             self.unsupported = str(report.unsupported)
         if report.difference is None:
-            # What the agents say is not compared here, and what a hook had said of a compaction is in no log.
-            built = [change for change in report.sections if change.section == "messages"]
+            built = [change for change in report.sections if change.section in wanted]
             return self._found("rerun", section_said(built[0], len(built)), built[0].version) if built else None
         said = " / ".join(line.strip() for line in told_of(report.difference))
         return self._found("rerun", said, report.difference.version, report.difference.changes)

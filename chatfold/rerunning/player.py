@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from chatfold.rerunning.agents import Agents
 from chatfold.rerunning.answers import result_of
+from chatfold.rerunning.declarations import Declarations
 from chatfold.rerunning.fates import Fate
 from chatfold.rerunning.gate import GatedJournal
 from chatfold.rerunning.models import RecordedModel, RecordedSource
@@ -74,6 +75,11 @@ class Stage(Protocol):
         ...
 
     @property
+    def kept(self) -> Declarations:
+        """What agents said then, as far as it was kept."""
+        ...
+
+    @property
     def redacted(self) -> bool:
         """Whether the log's contents are made up."""
         ...
@@ -119,7 +125,7 @@ class Player:
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
-            agents=Agents(stage.agents, self._source, stage.script, redacted=stage.redacted),
+            agents=Agents(stage.agents, self._source, stage.script, stage.kept, redacted=stage.redacted),
             provider=lambda model: RecordedModel(model.partition("/")[0], self._fated, stage.asked),
             parts=PartBuffer(asyncio.get_running_loop().time),
             now=stage.now,

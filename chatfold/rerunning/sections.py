@@ -131,6 +131,14 @@ def requests_of(recorded: Recorded) -> RequestDigests | None:
     return None if report is None else report.request
 
 
+def sections_at(recorded: Recorded, *, summary: bool) -> frozenset[Section]:
+    """Return the sections that an event tells of; ``summary``: its request was one for a summary."""
+    told: set[Section] = {"policy"} if isinstance(recorded.event, PolicyRecorded) else set()
+    if requests_of(recorded) is not None:
+        told |= {*DECLARED, "instruction" if summary else "messages"}
+    return frozenset(told)
+
+
 def section_changes(
     want: Recorded, got: Recorded, compared: frozenset[Section], *, summary: bool = False
 ) -> Iterator[SectionChange]:

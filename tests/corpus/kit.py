@@ -96,6 +96,10 @@ def assistant(name: str = "assistant", **options: Any) -> Agent:
     return Agent(name=name, **given)
 
 
+DECLARED: Final[dict[str, Agent]] = {}
+"""The agents of all scenes so far, by their revisions: what they say is kept beside the logs."""
+
+
 class Scene:
     """Engines over one store in virtual time.
 
@@ -123,7 +127,7 @@ class Scene:
     ) -> Engine:
         """Return an engine that is entered; its model says the script."""
         made = self._time.engine(
-            agents or [assistant()],
+            _declared(agents),
             providers={"scripted": ScriptedProvider(list(script))},
             settings=Settings(**settings),
             store=store or self.store,
@@ -141,7 +145,7 @@ class Scene:
         context = process.context()
         made = context.run(
             self._time.engine,
-            agents or [assistant()],
+            _declared(agents),
             providers={"scripted": ScriptedProvider(list(script))},
             store=self.store,
         )
@@ -160,6 +164,12 @@ class Scene:
     async def holds(self) -> None:
         """Wait until a model stands at the gate."""
         await self.holding.wait()
+
+
+def _declared(agents: Sequence[Agent]) -> Sequence[Agent]:
+    given = agents or [assistant()]
+    DECLARED.update((agent.revision, agent) for agent in given)
+    return given
 
 
 def hook(*events: Any, **answer: Any) -> PythonHook:
