@@ -155,7 +155,7 @@ class Director:
                 if isinstance(each.event, v.Acquired) and player is not None:
                     take(run, each.event.worker, each.event.release, player.hold_at)
                     return
-                command = command_of(each.event, run.state.control)
+                command = command_of(each.event, run.state)
                 if command is None:
                     return
                 run.do(command, each.envelope.actor)

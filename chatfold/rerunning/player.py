@@ -31,6 +31,7 @@ from generation.plans import Held, Hold
 from generation.prompt_types import ModelRequest
 from generation.runner import ChatRunner
 from generation.runtime import Runtime, WorkerSettings
+from generation.tools.arguments import same_arguments
 from generation.tools.execute import CallEnvironment
 from generation.tools.policy import ToolCall
 from store.append import Outcome
@@ -133,7 +134,7 @@ class Player:
             release=release,
             settings=_settings(stage.script),
             worker=worker,
-            hooks=RecordedHooks(lambda: self._fate),
+            hooks=RecordedHooks(lambda: self._fate, nudges=stage.script.nudges),
             policies=stage.held,
             call_starter=self._start,
             leftovers=lambda _: RecordedLeftovers(stage.script),
@@ -227,6 +228,14 @@ class Player:
             raise Unstorable(why)
 
     def _start(self, call: ToolCall, _: CallEnvironment) -> RecordedCall:
+        """Start a call.
+
+        Raises:
+            RuntimeError: It would be run with other arguments than it was.
+        """
+        given, wanted = call.in_force, self._stage.script.arguments.get(call.key)
+        if None not in (given, wanted) and given != wanted and not same_arguments(str(given), str(wanted)):
+            raise RuntimeError(f"call {call.key} is run with other arguments than the log has")
         started = self._calls[call.key] = RecordedCall(call, self._fated().results.get(call.key))
         return started
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -14,6 +14,7 @@ from chatfold.testing import ClassifiedError, ScriptedProvider, Turn, VirtualTim
 from chatfold.virtual.loop import Host
 from events.messages import Usage
 from generation.context import ContextFile
+from generation.providers.contract import Provider
 from store.memory import MemoryStore
 
 Scenario: TypeAlias = Callable[["Scene"], Awaitable[str]]
@@ -123,12 +124,13 @@ class Scene:
         worker: bool = True,
         store: MemoryStore | None = None,
         hooks: Sequence[PythonHook] = (),
+        providers: Mapping[str, Provider] | None = None,
         **settings: Any,
     ) -> Engine:
-        """Return an engine that is entered; its model says the script."""
+        """Return an engine that is entered; its model says the script, where there are no other providers."""
         made = self._time.engine(
             _declared(agents),
-            providers={"scripted": ScriptedProvider(list(script))},
+            providers=providers or {"scripted": ScriptedProvider(list(script))},
             settings=Settings(**settings),
             store=store or self.store,
             worker=worker,

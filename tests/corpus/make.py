@@ -15,7 +15,10 @@ from typing import Final
 
 from chatfold import __version__
 from chatfold.corpus.adding import add_log
+from tests.corpus.details import DETAILS
+from tests.corpus.ends import ENDS
 from tests.corpus.exits import EXITS
+from tests.corpus.faults import FAULTS
 from tests.corpus.features import FEATURES
 from tests.corpus.fields import FIELDS
 from tests.corpus.kit import DECLARED, play
@@ -26,7 +29,7 @@ from tests.corpus.states import STATES
 FOLDER: Final = Path(__file__).parent / "v0.2"
 """The logs of this release."""
 
-_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST}
+_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST, **ENDS, **FAULTS, **DETAILS}
 
 
 def made() -> Iterator[tuple[str, str, Callable[[], bytes]]]:

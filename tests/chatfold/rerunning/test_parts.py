@@ -52,7 +52,7 @@ def test_each_type_of_event_is_given_or_comes() -> None:
 
 def test_a_command_has_the_trigger_of_its_event(log: Log) -> None:
     for step in replay(log.recorded()):
-        command = command_of(step.recorded.event, step.before.control)
+        command = command_of(step.recorded.event, step.before)
         assert (command is None) is (type(step.recorded.event) in MADE)
         assert command is None or command.trigger == step.recorded.event.trigger
 
