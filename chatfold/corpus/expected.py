@@ -85,14 +85,17 @@ def state_of(control: Control) -> dict[str, Any]:
 
 
 def requests_expected(file: Path) -> frozenset[str]:
-    """Return the sections of requests that a rerun has to make again, by a log's fold expectations.
+    """Return the sections of requests that a rerun has to make again, by a log's fold expectations if there are any.
 
     Raises:
         OSError: They cannot be read.
         ExpectationError: They are none.
     """
-    with file.open("rb") as lines:
-        return FoldCheck(lines).requests
+    try:
+        with file.open("rb") as lines:
+            return FoldCheck(lines).requests
+    except FileNotFoundError:
+        return frozenset(_EARLIER)
 
 
 class FoldCheck:

@@ -180,7 +180,9 @@ class _Run:
                     expected.take(version, step.after)
                 expected.end()
         except FileNotFoundError:
-            return self._found("fold", f"its fold expectations are missing: `chatfold corpus add` writes {file.name}")
+            return self._found(
+                "fold", f"its fold expectations are missing: `chatfold corpus refold` writes {file.name}"
+            )
         except FoldDiffers as differs:
             problem = f"it folds otherwise: {', '.join(map(str, differs.changes))}"
             return self._found("fold", problem, differs.version, differs.changes)

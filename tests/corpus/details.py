@@ -24,9 +24,10 @@ from events.ids import ChatId
 from events.messages import Usage
 from events.parts import ContextFault, Part
 from generation.context import Context, ContextFile, ContextProblem, ContextSkill
+from generation.errors import ProviderError
 from generation.providers.contract import CallEnd, Finish, ProviderResult, StreamPart, TextDelta, TextEnd
 from tests.corpus.features import SUM, held
-from tests.corpus.kit import TOOLS, USAGE, Scenario, Scene, assistant, hook
+from tests.corpus.kit import DENIED, TOOLS, USAGE, Scenario, Scene, assistant, hook
 
 _FULL: Final = Usage(input=2800, output=9)
 _FAULTS: Final[tuple[ContextFault, ...]] = ("oversize", "unreadable", "invalid", "excluded")
@@ -50,6 +51,23 @@ class Shelf:
         return Context(files=(file, other), skills=skills, problems=problems, revision="1")
 
 
+class Single:
+    """A context source of one file, which does not know whether it has changed.
+
+    Args:
+        name: The source's name.
+    """
+
+    revision = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def collect(self, chat: ChatId) -> Context:
+        """Return the file."""
+        return Context(files=(ContextFile(path=f"{self.name}.md", text="Be kind."),))
+
+
 async def skills(scene: Scene) -> str:
     """A context has files, skills and problems, beside a system text of the chat's own."""
     engine = await scene.engine(["One.", "Two."], agents=[assistant(context=Shelf())])
@@ -62,9 +80,7 @@ async def skills(scene: Scene) -> str:
 
 async def other_source(scene: Scene) -> str:
     """The chat goes on with an agent whose context comes from another source."""
-    notes = StaticContext([ContextFile(path="NOTES.md", text="Be kind.")], name="notes")
-    books = StaticContext([ContextFile(path="BOOK.md", text="Be brief.")], name="books")
-    agents = [assistant(context=notes), assistant("other", context=books)]
+    agents = [assistant(context=Single("notes")), assistant("other", context=Single("books"))]
     engine = await scene.engine(["One.", "Two."], agents=agents)
     chat = (await engine.create_chat("assistant", "Hello.")).chat
     await engine.settled(chat)
@@ -207,13 +223,15 @@ async def uncompacted_resumed(scene: Scene) -> str:
 
 
 async def nudged_again(scene: Scene) -> str:
-    """A hook lets a turn go on; it is interrupted and summarised, and the summary shows again what the hook said."""
+    """A hook lets a turn go on, which is resumed and summarised; what the hook said stands behind the summary again."""
     said: list[str | Turn] = ["Fifty.", held(scene, "Let me "), turn("They counted.", usage=USAGE), "Still fifty."]
     engine = await scene.engine(said, hooks=[hook("stop", context="Check it once more.")])
     chat = (await engine.create_chat("assistant", "How many?")).chat
     await scene.holds()
     await engine.__aexit__(None, None, None)
     user = await scene.engine([], worker=False)
+    await user.interrupt(chat)
+    await user.resume(chat)
     await user.interrupt(chat)
     await user.compact(chat)
     second = await scene.engine([turn("They counted.", usage=USAGE), "Still fifty."])
@@ -224,7 +242,7 @@ async def nudged_again(scene: Scene) -> str:
 
 
 class Searching:
-    """A provider that searches before it speaks, and stops at the scene's gate in the middle the first time.
+    """A provider that searches before it speaks, stops at the scene's gate the first time, and fails the second time.
 
     Args:
         scene: Whose gate.
@@ -247,6 +265,8 @@ class Searching:
         if self._asked == 1:
             self._scene.holding.set()
             await self._scene.opened.wait()
+        if self._asked == 2:
+            raise ProviderError(DENIED)
         yield TextEnd(block=3)
         yield Finish(reason="stop", usage=USAGE, response_id=f"r{self._asked}")
 
@@ -255,14 +275,15 @@ class Searching:
 
 
 async def searched_interrupted(scene: Scene) -> str:
-    """An answer is interrupted behind a search of its service, whose result is kept with it; another one is whole."""
+    """An answer is interrupted behind a search of its service, another fails there; the results are kept with them."""
     engine = await scene.engine([], providers={"scripted": Searching(scene)})
     chat = (await engine.create_chat("assistant", "Look it up.")).chat
     await scene.holds()
     await engine.interrupt(chat)
     await engine.settled(chat)
-    await engine.resume(chat)
-    await engine.settled(chat)
+    for _ in range(2):
+        await engine.resume(chat)
+        await engine.settled(chat)
     return chat
 
 
