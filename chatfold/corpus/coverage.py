@@ -29,7 +29,7 @@ from events.records import AttemptKind, Decision, ErrorInfo
 from events.replay import ReplayStep, replay
 from events.vocabulary import EVENT_TYPES
 from generation.decide import RULES
-from generation.errors import ErrorKind
+from generation.errors import RECORDED_KINDS
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ def possible() -> Mapping[Kind, tuple[str, ...]]:
         "rule": (rule.id for rule in RULES),
         "event": EVENT_TYPES,
         "end": (_end(kind, event) for event, kinds in ENDS.items() for kind in kinds),
-        "error": ERRORS,
+        "error": RECORDED_KINDS,
         "part": map(_tag, PARTS),
         "reason": (reason.value for reason in Reason),
         "value": sorted(_value(kind, name, word) for kind in structs for name, words in _words(kind) for word in words),
@@ -138,9 +138,6 @@ ENDS: Final[Mapping[str, tuple[AttemptKind, ...]]] = MappingProxyType(
     }
 )
 """Event types that end the attempt under way -> which kinds of it."""
-
-ERRORS: Final = (*get_args(ErrorKind), "worker_lost")
-"""Kinds of errors in logs."""
 
 
 def _tag(part: Any) -> str:

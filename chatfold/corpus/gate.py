@@ -13,7 +13,6 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, requests_expected
 from chatfold.replaying.decisions import DRIFTS, decision_drifts
 from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
@@ -74,14 +73,12 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
         log: The log's file.
         events: How many it has.
         finding: What is wrong; None where all is well.
-        coverage: What it exercises, where it could be read.
         unsupported: Why it cannot be run again, where that is so and no fault.
     """
 
     log: str
     events: int = 0
     finding: CorpusFinding | None = None
-    coverage: Coverage = NOTHING
     unsupported: str | None = None
 
 
@@ -138,13 +135,7 @@ def check_log(source: LogSource, checks: Collection[Check] = CHECKS) -> CheckedL
         return CheckedLog(log=name, events=len(events), finding=changed)
     run = _Run(source, events, redacted=log.redacted)
     finding = next(filter(None, (run.make(check) for check in CHECKS if check in checks)), None)
-    return CheckedLog(
-        log=name,
-        events=len(events),
-        finding=finding,
-        coverage=NOTHING if finding is not None and finding.check == "fold" else coverage_of(events),
-        unsupported=run.unsupported,
-    )
+    return CheckedLog(log=name, events=len(events), finding=finding, unsupported=run.unsupported)
 
 
 class _Run:

@@ -32,7 +32,10 @@ UNWRITTEN: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
     {
         "transition": {f"{x} set_turn_label {x}": _LATE for x in (X.P0, X.P1, X.R0, X.R1, X.I0, X.I1)},
         "event": {"reconciled": "it repairs what must not be"},
-        "error": {"hook_denied": "what a hook denies is not done, so nothing of it is in a log"},
+        "error": {
+            "hook_denied": "what a hook denies is not done, so nothing of it is in a log",
+            "reconciled": "it comes with the event reconciled",
+        },
         "reason": {
             Reason.REPAIRED: "it comes with the event reconciled",
             Reason.EDIT: "no call is open before a user's message, which is all that an edit leaves",

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from chatfold import Limits
 from chatfold.corpus.adding import LogThere, add_log, refold
-from chatfold.corpus.coverage import ENDS, ERRORS, NOTHING, coverage_of, possible
+from chatfold.corpus.coverage import ENDS, NOTHING, coverage_of, possible
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations, requests_expected
 from chatfold.corpus.gate import DECLARATIONS, FOLD, check_corpus, check_log, logs_of
 from chatfold.corpus.picture import coverage_svg
@@ -29,6 +29,7 @@ from events.reasons import Reason
 from events.replay import replay
 from events.transcript import Transcript, empty_transcript
 from events.vocabulary import EVENT_TYPES
+from generation.errors import RECORDED_KINDS
 from tests.corpus.kit import assistant
 from tests.corpus.make import FOLDER, made
 from tests.meta.source import ROOT
@@ -40,8 +41,8 @@ def test_the_golden_corpus_passes_the_gate() -> None:
     assert [each.log for each in checked if each.unsupported is not None] == []
     assert len(checked) >= 120
     total = NOTHING
-    for each in checked:
-        total += each.coverage
+    for source in logs_of(FOLDER):
+        total += coverage_of(source.read().recorded())
     assert {kind: total.missing(kind) for kind in KINDS} == {kind: [] for kind in KINDS}
     seen = {kind: sorted(set(total.of(kind)) & set(names)) for kind, names in UNWRITTEN.items()}
     assert seen == {kind: [] for kind in UNWRITTEN}, "it is written after all"
@@ -58,7 +59,7 @@ def test_what_no_engine_writes_is_in_the_tables_and_has_its_reason() -> None:
     assert set(UNWRITTEN["reason"]) <= set(Reason)
     fields = {f"{cls.__name__}.{name}" for cls in (Control, *EVENT_TYPES.values()) for name in cls.__struct_fields__}
     assert set(UNWRITTEN["field"]) <= fields
-    assert set(UNWRITTEN["error"]) <= set(ERRORS)
+    assert set(UNWRITTEN["error"]) <= set(RECORDED_KINDS)
     assert UNWRITTEN["value"].keys() == {"ToolPolicy.runner=provider"}
     assert tuple(SAID) == KINDS
     assert set(ENDS) <= set(EVENT_TYPES)

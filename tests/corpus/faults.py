@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from chatfold import tool
 from chatfold.hooks import HookAnswer, HookCall, PythonHook
 from chatfold.testing import ClassifiedError, Cut, Fail, ModelRequest, Think, Turn, UseTool, Wait, turn
+from events.values import Limits as Sizes
 from generation.providers.contract import Finish, StreamPart, TextDelta, TextEnd
 from store.failpoints import FailpointReached, armed
 from tests.corpus.features import held
-from tests.corpus.kit import USAGE, Scenario, Scene, assistant
+from tests.corpus.kit import TOOLS, USAGE, Scenario, Scene, assistant
 
 _ERRORS: Final = (
     ClassifiedError(kind="generic", message="It broke.", detail="E1", provider="scripted", status_code=500),
@@ -103,6 +105,27 @@ async def unmetered(scene: Scene) -> str:
     """A service breaks off an answer, gives another one whole, and never says what they took."""
     engine = await scene.engine([], providers={"scripted": Untold()})
     chat = (await engine.create_chat("assistant", "Hello.")).chat
+    await engine.settled(chat)
+    return chat
+
+
+class Broken(Untold):
+    """A provider with a fault, which shows in the middle of its first answer."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
+        """Give a text, and fail as no provider may."""
+        async for part in super().stream(request):
+            yield part
+        if self._asked == 1:
+            raise LookupError("it broke")
+
+
+async def internal_error(scene: Scene) -> str:
+    """A provider fails as none may, which ends the turn; its user resumes."""
+    engine = await scene.engine([], providers={"scripted": Broken()})
+    chat = (await engine.create_chat("assistant", "Hello.")).chat
+    await engine.settled(chat)
+    await engine.resume(chat)
     await engine.settled(chat)
     return chat
 
@@ -232,6 +255,23 @@ async def stopped_unbegun(scene: Scene) -> str:
     return chat
 
 
+@tool(crash="rerun")
+async def heavy() -> str:
+    """Give more than can be stored."""
+    return "x" * 20_000
+
+
+async def unstorable(scene: Scene) -> str:
+    """Tools give more than can be stored, while another one runs, and last: their places say so."""
+    agents = [assistant(tools=[*TOOLS, heavy])]
+    beside = turn(UseTool("heavy", {}), UseTool("slow", {"seconds": 5}))
+    engine = await scene.engine([beside, turn(UseTool("heavy", {})), "I see."], agents=agents)
+    engine.runtime.journal._limits = Sizes(message_bytes=15_000)
+    chat = (await engine.create_chat("assistant", "Go.")).chat
+    await engine.settled(chat)
+    return chat
+
+
 async def cut_again(scene: Scene) -> str:
     """A stream breaks after words of an answer, then after a call that was half said, and then it is whole."""
     half = turn("Let me ", UseTool("add", '{"a": 1'), Cut())
@@ -246,8 +286,9 @@ async def cut_again(scene: Scene) -> str:
 FAULTS: Final[dict[str, Scenario]] = {
     scenario.__name__: scenario
     for scenario in (
-        failures, withheld, no_output, silent, unmetered, runner_died, runners_died, lost_thrice, lost_running_thrice,
-        drained, caller_gone, agent_elsewhere, stopped_unbegun, cut_again,
+        failures, withheld, no_output, silent, unmetered, internal_error,
+        runner_died, runners_died, lost_thrice, lost_running_thrice,
+        drained, unstorable, caller_gone, agent_elsewhere, stopped_unbegun, cut_again,
     )
 }  # fmt: skip
 """All of them by name."""
