@@ -7,25 +7,13 @@ before you write them down.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from chatfold.corpus.gate import Check
-
-
-class Mutant(NamedTuple):
-    """A wrong change, and what the gate says of it: the first log that shows it, the check, the version, the rule."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    log: str
-    check: Check
-    version: int
-    rule: str
-
+from tests.mutations.mutant import Mutant
+from tests.mutations.said import SAID
 
 MUTANTS: Final = (
+    *SAID,
     Mutant(
         name="client_calls_run_here",
         file="generation/decide.py",
@@ -375,166 +363,6 @@ MUTANTS: Final = (
         check="rerun",
         version=10,
         rule="D11",
-    ),
-    Mutant(
-        name="titles_are_lost",
-        file="events/reducer_keeping.py",
-        old="    draft.title = event.title\n",
-        new="    pass\n",
-        log="conversed_100_chat0",
-        check="fold",
-        version=17,
-        rule="D3",
-    ),
-    Mutant(
-        name="approved_arguments_are_lost",
-        file="events/reducer_users.py",
-        old='        draft.own("arguments").update(given)\n',
-        new="        pass\n",
-        log="approval",
-        check="fold",
-        version=7,
-        rule="D2",
-    ),
-    Mutant(
-        name="hints_are_lost",
-        file="events/reducer_users.py",
-        old="    draft.hint = event.hint\n",
-        new="",
-        log="compact_asked",
-        check="fold",
-        version=7,
-        rule="D6",
-    ),
-    Mutant(
-        name="what_did_not_run_is_no_error",
-        file="events/draft.py",
-        old="            part = ToolResultPart(call=answer.call, is_error=True, reason=answer.reason)\n",
-        new="            part = ToolResultPart(call=answer.call, is_error=False, reason=answer.reason)\n",
-        log="asks_long",
-        check="fold",
-        version=7,
-        rule="D2",
-    ),
-    Mutant(
-        name="deaths_of_runners_are_not_counted",
-        file="events/reducer_workers.py",
-        old='    draft.control.takeovers += event.reason == "fault"\n',
-        new="",
-        log="runner_died",
-        check="fold",
-        version=5,
-        rule="D11",
-    ),
-    Mutant(
-        name="the_third_death_goes_on",
-        file="generation/plans.py",
-        old="    if died and control.takeovers + 1 >= TAKEOVER_LIMIT:\n",
-        new="    if died and control.takeovers >= TAKEOVER_LIMIT:\n",
-        log="runners_died",
-        check="rerun",
-        version=11,
-        rule="D11",
-    ),
-    Mutant(
-        name="withheld_answers_are_kept",
-        file="generation/partials.py",
-        old="    if assembler.finish is not None and is_withheld(assembler.finish):\n        return None\n",
-        new="",
-        log="withheld",
-        check="rerun",
-        version=5,
-        rule="D11",
-    ),
-    Mutant(
-        name="contexts_are_not_said",
-        file="generation/prompt_messages.py",
-        old="        self.texts = self._own + self._context\n",
-        new="        self.texts = self._own\n",
-        log="context",
-        check="rerun",
-        version=7,
-        rule="D11",
-    ),
-    Mutant(
-        name="system_texts_change_places",
-        file="generation/prompt.py",
-        old="        texts, known = (*own, *self._system.texts), self._joined\n",
-        new="        texts, known = (*self._system.texts, *own), self._joined\n",
-        log="context",
-        check="rerun",
-        version=7,
-        rule="D11",
-    ),
-    Mutant(
-        name="summaries_forget_what_was_asked",
-        file="generation/actions/compaction.py",
-        old="hint.text if hint is not None and hint.available else None",
-        new="None",
-        log="compact_asked",
-        check="rerun",
-        version=10,
-        rule="D3",
-    ),
-    Mutant(
-        name="summaries_offer_tools",
-        file="generation/actions/compaction.py",
-        old='"unused" if same else "none"',
-        new='"offered"',
-        log="compact_asked",
-        check="rerun",
-        version=10,
-        rule="D3",
-    ),
-    Mutant(
-        name="tools_that_were_not_chosen_are_offered",
-        file="generation/runtime.py",
-        old="tuple(tool.spec for tool in agent.tools if tool.name in active)",
-        new="tuple(tool.spec for tool in agent.tools)",
-        log="fork_chosen",
-        check="rerun",
-        version=7,
-        rule="D11",
-    ),
-    Mutant(
-        name="approved_arguments_are_not_run",
-        file="generation/actions/tools.py",
-        old="    other = _said(approved)\n    if other is None:\n        return None, None\n",
-        new="    other = arguments\n    if other is None:\n        return None, None\n",
-        log="approval",
-        check="rerun",
-        version=10,
-        rule="D1",
-    ),
-    Mutant(
-        name="edits_forget_who_spoke",
-        file="chatstate/handlers/context.py",
-        old="    return message if message.author is not None else replace(message, author=author)\n",
-        new="    return message\n",
-        log="authors",
-        check="rerun",
-        version=12,
-        rule="D6",
-    ),
-    Mutant(
-        name="a_resume_forgives_no_deaths",
-        file="events/reducer_users.py",
-        old="    control.owed = True\n    control.model_attempts = control.takeovers = 0\n",
-        new="    control.owed = True\n    control.model_attempts = 0\n",
-        log="lost_running_thrice",
-        check="fold",
-        version=13,
-        rule="D1",
-    ),
-    Mutant(
-        name="another_source_s_context_will_do",
-        file="generation/decide.py",
-        old="    same_source = indexes.context_source == policy.context_source\n",
-        new="    same_source = indexes.context_source is not None\n",
-        log="other_source",
-        check="decide",
-        version=13,
-        rule="D8",
     ),
 )
 """All of them."""

@@ -12,7 +12,8 @@ import pytest
 
 from tests.corpus.make import FOLDER
 from tests.meta.source import LAYERS, ROOT
-from tests.mutations.mutants import MUTANTS, Mutant
+from tests.mutations.mutant import Mutant
+from tests.mutations.mutants import MUTANTS
 
 
 def first_finding(product: Path) -> list[str]:
