@@ -74,7 +74,7 @@ class RecordedCall:
             self._end.set_result(None)
 
 
-_UNRECORDED: Final = cast("Content", unrecordable(ToolResultPart(call=CallKey("")), "").output).text
+UNRECORDED: Final = cast("Content", unrecordable(ToolResultPart(call=CallKey("")), "").output).text
 """How the output begins that was recorded in the place of one that could not be."""
 
 
@@ -83,7 +83,7 @@ def unrecorded(recorded: ToolResultPart) -> str | None:
     output = recorded.output
     if not recorded.is_error or output is None or not isinstance(output.value, str):
         return None
-    return output.value.removeprefix(_UNRECORDED) if output.value.startswith(_UNRECORDED) else None
+    return output.value.removeprefix(UNRECORDED) if output.value.startswith(UNRECORDED) else None
 
 
 class _Failed(HookFailed):
