@@ -101,6 +101,8 @@ class Comparison:
         self._redacted: Final = redacted
         self._has_system: Final = any(map(has_system, log))
         self._agent = self._policy = ""
+        self._asked_under = ""
+        """The policy under which the attempt was started that the next event may tell of."""
         self._kind = ""
 
     @property
@@ -146,7 +148,7 @@ class Comparison:
         self.compared |= sections_at(want, summary=summary) & compared
         self.sections.extend(section_changes(want, got, compared, summary=summary))
         if isinstance(want.event, v.AttemptStarted):
-            self._kind = want.event.kind
+            self._kind, self._asked_under = want.event.kind, self._policy
         found = differences(
             want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
         )
@@ -164,7 +166,7 @@ class Comparison:
         whole = not self._redacted and (self.lacks_from is None or want.version <= self.lacks_from)
         sections: set[Section] = {"messages", "instruction"} if whole else set()
         if whole:
-            sections |= self._known.get(self._policy, frozenset())
+            sections |= self._known.get(self._asked_under, frozenset())
         if self._is_declared:
             sections |= {*DECLARED, "policy"}
         return frozenset(sections - {"system"} if self._redacted and self._has_system else sections)
