@@ -78,6 +78,9 @@ ErrorKind: TypeAlias = Literal[
 
 _KINDS: Final = get_args(ErrorKind)
 
+RECORDED_KINDS: Final[tuple[str, ...]] = (*_KINDS, "worker_lost", "reconciled")
+"""All kinds of errors that logs have: beside those by which calls and hooks end, what the engine says of a turn."""
+
 
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.

@@ -1,4 +1,4 @@
-"""Commands of a corpus: ``corpus check``, ``corpus coverage``, ``corpus add``.
+"""Commands of a corpus: ``corpus check``, ``corpus coverage``, ``corpus add``, ``corpus refold``.
 
 How they are typed and what their help says; what they do is loaded when they run.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from chatfold.cli.guard import guarded
-from chatfold.cli.options import Db, Jobs, Json, LogLevel, Source
+from chatfold.cli.options import Agents, Db, Jobs, Json, LogLevel, Source
 from chatfold.cli.output import Out
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder of logs, and what stands beside them.")]
@@ -56,7 +56,7 @@ def coverage(
     missing: Annotated[bool, typer.Option("--missing", help="Name everything that no log has.")] = False,
     json: Json = False,
 ) -> None:
-    """Say which transitions, decision rules, events and fields the logs of a corpus have, and which none has.
+    """Say which transitions, rules, events, errors, values and fields the logs of a corpus have, and which none has.
 
     A change of code that no log exercises goes unseen by `corpus check`.
 
@@ -77,6 +77,7 @@ def add(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Its name in the corpus; that of the file without it.")
     ] = None,
+    agents: Agents = None,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
@@ -84,16 +85,33 @@ def add(
     """Add a log to a corpus, with the states that today's code folds it to.
 
     Look at it first: what is wrong in it now is what it will be held to. Logs of a corpus are never changed. One from
-    production is better recorded without what was said: see `chatfold record`.
+    production is better recorded without what was said: see `chatfold record`. What the agents that wrote it say in
+    each request is kept too, where they are named, so that its requests can be made again and compared.
 
     \b
     Examples:
       chatfold corpus add stopped.jsonl tests/corpus --note "the agent stopped after an empty answer"
+      chatfold corpus add stopped.jsonl tests/corpus --note "an empty answer" --agents myservice.agents:AGENTS
     """
     from chatfold.cli.corpus import run_add
 
-    run_add(Out(), source, folder, note=note, name=name, db=db, json=json, log_level=log_level)
+    run_add(Out(), source, folder, note=note, name=name, agents=agents, db=db, json=json, log_level=log_level)
 
 
-for _command in (check, coverage, add):
+def refold(folder: Folder, json: Json = False) -> None:
+    """Write the fold expectations of all logs of a corpus anew, by what today's code folds them to.
+
+    This is for a change of states that was meant, and for a corpus of an earlier release, whose expectations say less.
+    Look at what changed before you commit it: whatever today's code does wrong is what the logs are held to then.
+
+    \b
+    Examples:
+      chatfold corpus refold tests/corpus
+    """
+    from chatfold.cli.corpus import run_refold
+
+    run_refold(Out(), folder, json=json)
+
+
+for _command in (check, coverage, add, refold):
     group.command(_command.__name__)(guarded(_command))

@@ -1,22 +1,26 @@
-"""``corpus``: the gate's findings, what is covered, and adding a log."""
+"""``corpus``: the gate's findings, what is covered, adding a log, and writing expectations anew."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, cast
 
 import typer
 
 from chatfold import __version__
+from chatfold.cli.agents import load_agents
 from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.progress import progress
-from chatfold.cli.shapes import AddedLog, CorpusLine, CoverageLine
+from chatfold.cli.shapes import AddedLog, CorpusLine, CoverageLine, RefoldedLog
 from chatfold.cli.sources import all_named
-from chatfold.corpus.adding import LogThere, add_log
-from chatfold.corpus.coverage import KINDS, NOTHING, SAID, Coverage, coverage_of, possible
+from chatfold.corpus.adding import LogThere, add_log, refold
+from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of, possible
 from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
 from chatfold.corpus.picture import coverage_svg
+from chatfold.corpus.unwritten import KINDS, SAID
+from chatfold.rerunning.declarations import DeclarationsFileError
 from events.diff import plain
 from events.ids import ChatId
 from events.logfile import header_of, write_log
@@ -123,6 +127,7 @@ def run_add(
     *,
     note: str,
     name: str | None,
+    agents: Sequence[str] | None,
     db: str | None,
     json: bool,
     log_level: str | None,
@@ -130,7 +135,7 @@ def run_add(
     """Add a log to a corpus; see the command.
 
     Raises:
-        UsageProblem: The folder is none, or there is a log of that name.
+        UsageProblem: The folder is none, or there is a log of that name; or no agents are where they are named.
         SourceNotFound: The log is not there.
         EventsError: It cannot be read, or was altered.
     """
@@ -139,11 +144,36 @@ def run_add(
     (found,) = all_named([source], db, log_level)
     log = found.read()
     header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs, redacted=log.mark)
+    said = load_agents(agents) if agents else ()
+    data = b"".join(write_log(header, log.events, log.blobs))
     try:
-        file = add_log(b"".join(write_log(header, log.events, log.blobs)), folder, name or Path(found.name).stem, note)
-    except LogThere as error:
+        file = add_log(data, folder, name or Path(found.name).stem, note, said)
+    except (LogThere, DeclarationsFileError) as error:
         raise UsageProblem(str(error)) from error
     if json:
         out.data.json(AddedLog(log=str(file)))
     else:
         out.note(f"added {file}, with its fold expectations and its note")
+
+
+def run_refold(out: Out, folder: Path, *, json: bool) -> None:
+    """Write the fold expectations of a corpus anew; see the command.
+
+    Raises:
+        SourceNotFound: The folder is not there, or has no log.
+        EventsError: A log cannot be read, or was altered.
+        Failure: What was kept of agents cannot be read.
+    """
+    sources, others = logs_of(folder), 0
+    with progress(out, "folding logs", len(sources)) as advance:
+        for source in sources:
+            try:
+                changed = refold(source)
+            except DeclarationsFileError as error:
+                raise Failure(str(error)) from error
+            others += changed
+            advance()
+            if json:
+                out.data.json(RefoldedLog(log=source.name, changed=changed))
+    if not json:
+        out.note(f"{others:,} of {len(sources):,} fold expectations are others now")

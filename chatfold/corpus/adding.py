@@ -1,12 +1,21 @@
-"""Adding a log to a corpus: the log, its fold expectations, and a note."""
+"""Adding a log to a corpus: the log, its fold expectations, and a note; and writing expectations anew."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from chatfold.corpus.expected import expectations
-from chatfold.corpus.gate import FOLD, NOTE
+from chatfold.corpus.gate import DECLARATIONS, FOLD, NOTE, beside
+from chatfold.replaying.logs import LogSource
+from chatfold.rerunning.declarations import Declarations, read_declarations, write_declarations
+from chatfold.rerunning.run import rerun_events
+from chatfold.rerunning.sections import SECTIONS, Section
 from chatfold.testing.asserts import read_events
+from events.envelope import Recorded
+from events.logfile import read_log
+from events.vocabulary import PolicyRecorded
+from generation.agents import Agent
 
 
 class LogThere(Exception):
@@ -21,7 +30,7 @@ class LogThere(Exception):
         return f"there is a log {self.name} already, and logs of a corpus stay as they are: give another name"
 
 
-def add_log(log: bytes, folder: Path, name: str, note: str) -> Path:
+def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Agent] = ()) -> Path:
     """Write a log into a corpus, with what today's code folds it to.
 
     Args:
@@ -29,6 +38,8 @@ def add_log(log: bytes, folder: Path, name: str, note: str) -> Path:
         folder: The corpus.
         name: The log's name there.
         note: What wrote it, and what its failure would mean.
+        agents: The agents that wrote it: what they say in each request is kept in the corpus, so that it can be made
+            again. Of others nothing is.
 
     Returns:
         The log's file.
@@ -37,14 +48,58 @@ def add_log(log: bytes, folder: Path, name: str, note: str) -> Path:
         LogThere: There is one of that name.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
+        DeclarationsFileError: What was kept of other agents cannot be read.
         OSError: It cannot be written.
     """
     file = folder / f"{name}.jsonl"
     if file.exists():
         raise LogThere(name)
-    lines = b"".join(line + b"\n" for line in expectations(read_events(log)))
+    recorded, redacted = read_events(log), read_log(log.splitlines(), name).header.is_redacted
+    kept = _kept(recorded, folder, agents)
     # The log comes last: one that is there is whole.
-    (folder / f"{name}{FOLD}").write_bytes(lines)
+    (folder / f"{name}{FOLD}").write_bytes(_expected(recorded, kept, redacted=redacted))
     (folder / f"{name}{NOTE}").write_text(f"# {name}\n\n{note}\n", encoding="utf-8")
     file.write_bytes(log)
     return file
+
+
+def refold(source: LogSource) -> bool:
+    """Write the fold expectations of a log of a corpus anew; return whether they are others now.
+
+    Raises:
+        LogFileError: It is no log file.
+        EventsError: An event cannot be read, or the log was altered.
+        DeclarationsFileError: What was kept of agents cannot be read.
+        OSError: They cannot be written.
+    """
+    log = source.read()
+    file = beside(source, FOLD)
+    lines = _expected(read_events(log), read_declarations(file.parent / DECLARATIONS), redacted=log.redacted)
+    before = file.read_bytes() if file.exists() else b""
+    file.write_bytes(lines)
+    return lines != before
+
+
+def _expected(recorded: list[Recorded], kept: Declarations, *, redacted: bool) -> bytes:
+    requests = _requests(recorded, kept, redacted=redacted)
+    return b"".join(line + b"\n" for line in expectations(recorded, requests))
+
+
+def _requests(recorded: list[Recorded], kept: Declarations, *, redacted: bool) -> list[Section]:
+    """Return the sections of requests that a rerun compares and makes again, as far as it comes."""
+    report = rerun_events("log", recorded, redacted=redacted, kept=kept)
+    others = {change.section for change in report.sections}
+    return [section for section in SECTIONS if section in report.compared - others]
+
+
+def _kept(recorded: list[Recorded], folder: Path, agents: Iterable[Agent]) -> Declarations:
+    """Return what is kept of agents in a corpus, with what those say by which a log was written."""
+    kept = read_declarations(folder / DECLARATIONS)
+    policies = [each.event.policy for each in recorded if isinstance(each.event, PolicyRecorded)]
+    revisions = {policy.revision for policy in policies} - kept.agents.keys()
+    wrote = [agent for agent in agents if agent.revision in revisions]
+    for agent in wrote:
+        kept.take(agent)
+    if wrote:
+        write_declarations(folder / DECLARATIONS, kept)
+    return kept

@@ -1,7 +1,7 @@
-"""What logs exercise: transitions, decision rules, event types, reasons, and fields that leave their default. Pure.
+"""What logs exercise: transitions, rules, events, ends of attempts, errors, part kinds, words and fields. Pure.
 
 Owns what can be covered at all, so that what never was can be told. A mutant of code whose transition no log takes, or
-whose field none fills, goes unseen.
+whose field none fills, goes unseen. What no engine writes, and why, is ``chatfold.corpus.unwritten``'s.
 """
 
 from __future__ import annotations
@@ -9,37 +9,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, get_args
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
-from chatstate.classify import X, classify
+from chatfold.corpus.structs import defaults_of, filled
+from chatfold.corpus.unwritten import KINDS, UNWRITTEN, Kind
+from chatstate.classify import classify
 from chatstate.diagram import Edge
 from chatstate.table import TABLE
 from events.control import Control, Indexes
 from events.envelope import Recorded
-from events.messages import BoundaryKind
+from events.levels import structs_in
+from events.parts import PARTS
 from events.reasons import Reason
-from events.records import Decision, FinishCause
-from events.replay import replay
+from events.records import AttemptKind, Decision, ErrorInfo
+from events.replay import ReplayStep, replay
 from events.vocabulary import EVENT_TYPES
 from generation.decide import RULES
-
-Kind: TypeAlias = Literal["transition", "rule", "event", "reason", "cause", "boundary", "field"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-
-SAID: Final[Mapping[Kind, str]] = {
-    "transition": "transitions of the machine",
-    "rule": "decision rules",
-    "event": "event types",
-    "reason": "reasons of results without a tool",
-    "cause": "causes by which turns finish",
-    "boundary": "boundaries",
-    "field": "fields that leave their default",
-}
-"""What each kind of coverage is, in words."""
+from generation.errors import RECORDED_KINDS
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -65,27 +55,6 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
 NOTHING: Final = Coverage(seen={})
 
-_LATE: Final = "a turn is labelled while it is the last one, and has ended or waits for its user"
-_NO_FLAGS: Final = "no behaviour has a flag yet"
-
-UNWRITTEN: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
-    {
-        "transition": {f"{x} set_turn_label {x}": _LATE for x in (X.P0, X.P1, X.R0, X.R1, X.I0, X.I1)},
-        "event": {"reconciled": "it repairs what must not be"},
-        "reason": {
-            Reason.REPAIRED: "it comes with the event reconciled",
-            Reason.EDIT: "no call is open before a user's message, which is all that an edit leaves",
-        },
-        "field": {
-            "Acquired.report": "what a dead holder's attempt took is told by the one that follows it",
-            "ChatCreated.flags": _NO_FLAGS,
-            "ChatForked.flags": _NO_FLAGS,
-            "Control.flags": _NO_FLAGS,
-        },
-    }
-)
-"""What the tables have and no engine writes, and why: it is not asked of a corpus."""
-
 
 def coverage_of(log: Iterable[Recorded]) -> Coverage:
     """Return what a log exercises, given from its first event on; contents are not needed."""
@@ -95,11 +64,19 @@ def coverage_of(log: Iterable[Recorded]) -> Coverage:
         before, after = classify(step.before.control), classify(step.after.control)
         counters["transition"][transition(before, event.trigger, after)] += 1
         counters["event"][step.recorded.envelope.type] += 1
+        if (ended := _ended(step)) is not None:
+            counters["end"][_end(ended, event.type)] += 1
         for kind, name in _facts_of(event):
             counters[kind][name] += 1
         for kind, name in (*_filled(step.after.control), *_filled(step.after.control.indexes)):
             counters[kind][name] = 1
     return Coverage(seen={kind: dict(counter) for kind, counter in counters.items()})
+
+
+def _ended(step: ReplayStep) -> AttemptKind | None:
+    """Return of which kind the attempt is that an event ended; the start of the next one is no end of its own."""
+    before, after = step.before.control.running, step.after.control.running
+    return before.kind if before is not None and after is None else None
 
 
 def transition(before: str, trigger: str, after: str) -> str:
@@ -122,16 +99,53 @@ def possible() -> Mapping[Kind, tuple[str, ...]]:
         if trigger != "reconcile"
         for outcome in cell.outcomes
     )
+    structs = _structs()
     known: dict[Kind, Iterable[str]] = {
         "transition": dict.fromkeys(transitions),
         "rule": (rule.id for rule in RULES),
         "event": EVENT_TYPES,
+        "end": (_end(kind, event) for event, kinds in ENDS.items() for kind in kinds),
+        "error": RECORDED_KINDS,
+        "part": map(_tag, PARTS),
         "reason": (reason.value for reason in Reason),
-        "cause": get_args(FinishCause),
-        "boundary": get_args(BoundaryKind),
-        "field": sorted({*_fields_of(Control), *_fields_of(Indexes), *_fields_of_events()}),
+        "value": sorted(_value(kind, name, word) for kind in structs for name, words in _words(kind) for word in words),
+        "field": sorted({_field(kind, name) for kind in (Control, Indexes, *structs) for name in defaults_of(kind)}),
     }
     return {kind: tuple(name for name in known[kind] if name not in UNWRITTEN.get(kind, ())) for kind in KINDS}
+
+
+_KINDS: Final[tuple[AttemptKind, ...]] = get_args(AttemptKind)
+ENDS: Final[Mapping[str, tuple[AttemptKind, ...]]] = MappingProxyType(
+    {
+        "step_committed": ("generate", "tools"),
+        "compaction_committed": ("compact",),
+        "context_persisted": ("context",),
+        "retry_scheduled": ("generate", "compact", "context"),
+        "turn_finished": ("generate",),
+        **dict.fromkeys(
+            (
+                "turn_failed",
+                "interruption_finished",
+                "released",
+                "acquired",
+                "turn_interrupted",
+                "message_sent_interrupting",
+                "queued_message_promoted",
+                "message_edited",
+            ),
+            _KINDS,
+        ),
+    }
+)
+"""Event types that end the attempt under way -> which kinds of it."""
+
+
+def _tag(part: Any) -> str:
+    return str(part.__struct_config__.tag)
+
+
+def _end(kind: str, event: str) -> str:
+    return f"{kind} {event}"
 
 
 def _facts_of(value: object) -> Iterator[tuple[Kind, str]]:
@@ -147,42 +161,43 @@ def _facts_of(value: object) -> Iterator[tuple[Kind, str]]:
 
 
 def _named(value: Struct) -> Iterator[tuple[Kind, str]]:
+    kind = type(value)
     if isinstance(value, Decision):
         yield "rule", value.rule
+    if isinstance(value, ErrorInfo):
+        yield "error", value.kind
+    if isinstance(value, PARTS):
+        yield "part", _tag(kind)
     if (reason := getattr(value, "reason", None)) is not None and isinstance(reason, str) and reason in _REASONS:
         yield "reason", reason
     if getattr(value, "unknown", ()):
         yield "reason", Reason.WORKER_LOST  # the fold gives their results
-    if isinstance(cause := getattr(value, "cause", None), str):
-        yield "cause", cause
-    if isinstance(boundary := getattr(value, "boundary", None), str) and boundary in get_args(BoundaryKind):
-        yield "boundary", boundary
+    for name, words in _words(kind):
+        said = getattr(value, name)
+        if isinstance(said, str) and said in words:
+            yield "value", _value(kind, name, said)
 
 
 _REASONS: Final = frozenset(Reason)
 
 
 def _filled(value: Struct) -> Iterator[tuple[Kind, str]]:
-    """Yield the fields of a struct that have another value than their default; such as need one are not looked at."""
-    kind = type(value)
-    for name, default in _defaults(kind):
-        if getattr(value, name) != default:
-            yield "field", _field(kind, name)
+    yield from (("field", _field(type(value), name)) for name in filled(value))
 
 
 @cache
-def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    found: list[tuple[str, Any]] = []
-    for field in msgspec.structs.fields(kind):
-        if field.default is not msgspec.NODEFAULT:
-            found.append((field.name, field.default))
-        elif field.default_factory is not msgspec.NODEFAULT:
-            found.append((field.name, field.default_factory()))
-    return tuple(found)
+def _words(kind: type[Struct]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the fields of a struct that take one of some few texts, with these. Reasons are looked at as such."""
+    found = ((field.name, tuple(_literals(field.type))) for field in msgspec.structs.fields(kind))
+    return tuple((name, words) for name, words in found if words)
 
 
-def _fields_of(kind: type[Struct]) -> Iterator[str]:
-    yield from (_field(kind, name) for name, _ in _defaults(kind))
+def _literals(annotation: Any) -> Iterator[str]:
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    elif get_origin(annotation) in (Union, UnionType):
+        for each in get_args(annotation):
+            yield from _literals(each)
 
 
 @cache
@@ -193,23 +208,10 @@ def _field(kind: type[Struct], name: str) -> str:
     return f"{owner.__name__}.{name}"
 
 
-def _fields_of_events() -> Iterator[str]:
-    found: set[type[Struct]] = set()
-    for name, event in EVENT_TYPES.items():
-        if name not in UNWRITTEN["event"]:
-            _reach(event, found)
-    for kind in found:
-        yield from _fields_of(kind)
+def _value(kind: type[Struct], name: str, word: str) -> str:
+    return f"{_field(kind, name)}={word}"
 
 
-def _reach(kind: Any, found: set[type[Struct]]) -> None:
-    """Add all structs that a value of a type can hold."""
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        if kind in found:
-            return
-        found.add(kind)
-        for field in msgspec.structs.fields(kind):
-            _reach(field.type, found)
-        return
-    for each in get_args(kind):
-        _reach(each, found)
+def _structs() -> tuple[type[Struct], ...]:
+    """Return the events that an engine writes, and all that they can hold."""
+    return structs_in(*(event for name, event in EVENT_TYPES.items() if name not in UNWRITTEN["event"]))

@@ -1,26 +1,36 @@
 """Fold expectations: what a log folded to, version by version, when it was added to a corpus. Pure.
 
 Decisions are compared with those that the log has; a state is in no log. So it is written beside it, in
-``NAME.fold``: the first line names the fields that states had then, each other one what a version changed, as a
-JSON merge patch (RFC 7396) of control's facts. A later release may have more fields; these are not compared.
+``NAME.fold``: the first line names the fields that states had then, each other one what a version changed: of control's
+facts as a JSON merge patch (RFC 7396), of the transcript part by part. A later release may have more fields; these are
+not compared, nor is a transcript where an earlier one had written down control alone. The first line also names the
+sections of requests that a rerun made again: what could not be made again then is not asked for later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from chatfold.corpus.transcripts import NAMES, TranscriptFacts, merged
+from chatfold.rerunning.sections import Section
 from events.control import Control, Indexes, encode_control
 from events.diff import Change, changes
 from events.envelope import Recorded
 from events.replay import replay
+from events.state import ChatState
 
 State: TypeAlias = Mapping[str, Any]
 """Control's facts as JSON; what has its default is left out."""
 
 FORMAT: Final = 1
+_TRANSCRIPT: Final = "transcript"
+_REQUESTS: Final = "requests"
+_EARLIER: Final[tuple[Section, ...]] = ("messages",)
+"""The sections that are looked at where it is not written down which."""
 _INSIDE: Final = "indexes"
 """The one field that is patched field by field: it has many, and events change few of them."""
 
@@ -47,15 +57,25 @@ class FoldDiffers(Exception):
         return f"version {self.version} folds otherwise: {', '.join(map(str, self.changes))}"
 
 
-def expectations(log: Iterable[Recorded]) -> Iterator[bytes]:
-    """Yield the lines of a log's fold expectations, the log given from its first event on."""
+def expectations(log: Iterable[Recorded], requests: Iterable[Section] = ()) -> Iterator[bytes]:
+    """Yield the lines of a log's fold expectations.
+
+    Args:
+        log: The log, from its first event on.
+        requests: The sections of requests that a rerun makes again.
+    """
     known = {"control": list(Control.__struct_fields__), _INSIDE: list(Indexes.__struct_fields__)}
-    yield msgspec.json.encode({"chatfold_fold": FORMAT, **known})
+    yield msgspec.json.encode({"chatfold_fold": FORMAT, **known, _TRANSCRIPT: NAMES, _REQUESTS: list(requests)})
     before: State = {}
+    facts = TranscriptFacts()
     for step in replay(log):
-        after = state_of(step.after.control)
-        yield msgspec.json.encode({"version": step.recorded.version, "changed": _patch(before, after)})
+        after, transcript = state_of(step.after.control), step.after.need_transcript("write it down")
+        line: dict[str, Any] = {"version": step.recorded.version, "changed": _patch(before, after)}
+        if patch := facts.changed(transcript):
+            line[_TRANSCRIPT] = patch
+        yield msgspec.json.encode(line)
         before = after
+        facts.take(transcript, patch)
 
 
 def state_of(control: Control) -> dict[str, Any]:
@@ -64,11 +84,28 @@ def state_of(control: Control) -> dict[str, Any]:
     return state
 
 
+def requests_expected(file: Path) -> frozenset[str]:
+    """Return the sections of requests that a rerun has to make again, by a log's fold expectations if there are any.
+
+    Raises:
+        OSError: They cannot be read.
+        ExpectationError: They are none.
+    """
+    try:
+        with file.open("rb") as lines:
+            return FoldCheck(lines).requests
+    except FileNotFoundError:
+        return frozenset(_EARLIER)
+
+
 class FoldCheck:
     """Compares the states of a log with its expectations, version by version.
 
     Args:
         lines: The lines of the expectations.
+
+    Attributes:
+        requests: The sections of requests that a rerun made again.
 
     Raises:
         ExpectationError: The first of them is none.
@@ -81,10 +118,12 @@ class FoldCheck:
             raise ExpectationError(f"line 1 is not that of fold expectations of format {FORMAT}")
         self._fields: Final = frozenset(header["control"])
         self._inside: Final = frozenset(header[_INSIDE])
+        self.requests: Final[frozenset[str]] = frozenset(header.get(_REQUESTS, _EARLIER))
+        self._transcript: Final = TranscriptFacts(header.get(_TRANSCRIPT, ()))
         self._wanted: dict[str, Any] = {}
 
-    def take(self, version: int, control: Control) -> None:
-        """Compare the state after an event.
+    def take(self, version: int, state: ChatState) -> None:
+        """Compare the state after an event, which has its transcript.
 
         Raises:
             FoldDiffers: It is another one than was written down.
@@ -94,9 +133,28 @@ class FoldCheck:
         if line.get("version") != version:
             raise ExpectationError(f"a line is of version {line.get('version')} where one of version {version} comes")
         self._wanted = _merged(self._wanted, line["changed"])
-        today = self._known(state_of(control))
-        if today != self._wanted:
-            raise FoldDiffers(version, tuple(changes(self._wanted, today)))
+        today = self._known(state_of(state.control))
+        found = list(changes(self._wanted, today)) if today != self._wanted else []
+        found += self._compare_transcript(state, line.get(_TRANSCRIPT, {}))
+        if found:
+            raise FoldDiffers(version, tuple(found))
+
+    def end(self) -> None:
+        """Take note that no event comes any more.
+
+        Raises:
+            ExpectationError: There is a line for one.
+        """
+        if next(self._lines, None) is not None:
+            raise ExpectationError("there are lines beyond the end of the log")
+
+    def _compare_transcript(self, state: ChatState, wanted: dict[str, Any]) -> Iterator[Change]:
+        facts, transcript = self._transcript, state.need_transcript("compare it")
+        patch = facts.changed(transcript)
+        if patch != wanted:
+            before, after = (merged(facts.parts, each) for each in (wanted, patch))
+            yield from changes({_TRANSCRIPT: before}, {_TRANSCRIPT: after})
+        facts.take(transcript, patch)
 
     def _known(self, state: State) -> dict[str, Any]:
         known = {name: value for name, value in state.items() if name in self._fields}

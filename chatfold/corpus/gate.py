@@ -13,11 +13,11 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of
-from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers
+from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, requests_expected
 from chatfold.replaying.decisions import DRIFTS, decision_drifts
 from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
 from chatfold.replaying.many import each
+from chatfold.rerunning.declarations import read_declarations
 from chatfold.rerunning.run import rerun_events
 from chatfold.rerunning.words import section_said, told_of
 from chatfold.testing.prompts import prompt_problems
@@ -35,6 +35,9 @@ CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 FOLD: Final = ".fold"
 NOTE: Final = ".md"
 """What stands beside a log NAME.jsonl: NAME.fold, and NAME.md, which says what wrote it."""
+
+DECLARATIONS: Final = "declarations.json"
+"""What agents said when the logs of a folder were written."""
 
 
 class CorpusFinding(Struct, frozen=True, kw_only=True):
@@ -70,14 +73,12 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
         log: The log's file.
         events: How many it has.
         finding: What is wrong; None where all is well.
-        coverage: What it exercises, where it could be read.
         unsupported: Why it cannot be run again, where that is so and no fault.
     """
 
     log: str
     events: int = 0
     finding: CorpusFinding | None = None
-    coverage: Coverage = NOTHING
     unsupported: str | None = None
 
 
@@ -134,13 +135,7 @@ def check_log(source: LogSource, checks: Collection[Check] = CHECKS) -> CheckedL
         return CheckedLog(log=name, events=len(events), finding=changed)
     run = _Run(source, events, redacted=log.redacted)
     finding = next(filter(None, (run.make(check) for check in CHECKS if check in checks)), None)
-    return CheckedLog(
-        log=name,
-        events=len(events),
-        finding=finding,
-        coverage=NOTHING if finding is not None and finding.check == "fold" else coverage_of(events),
-        unsupported=run.unsupported,
-    )
+    return CheckedLog(log=name, events=len(events), finding=finding, unsupported=run.unsupported)
 
 
 class _Run:
@@ -173,9 +168,12 @@ class _Run:
                 expected = FoldCheck(lines)
                 for step in replay(self._events):
                     version = step.recorded.version
-                    expected.take(version, step.after.control)
+                    expected.take(version, step.after)
+                expected.end()
         except FileNotFoundError:
-            return self._found("fold", f"its fold expectations are missing: `chatfold corpus add` writes {file.name}")
+            return self._found(
+                "fold", f"its fold expectations are missing: `chatfold corpus refold` writes {file.name}"
+            )
         except FoldDiffers as differs:
             problem = f"it folds otherwise: {', '.join(map(str, differs.changes))}"
             return self._found("fold", problem, differs.version, differs.changes)
@@ -205,12 +203,13 @@ class _Run:
         return None
 
     def _rerun(self) -> CorpusFinding | None:
-        report = rerun_events(self._source.name, self._events, redacted=self._redacted)
+        wanted = requests_expected(beside(self._source, FOLD))
+        kept = read_declarations(Path(self._source.where).parent / DECLARATIONS)
+        report = rerun_events(self._source.name, self._events, redacted=self._redacted, kept=kept)
         if report.unsupported is not None:
             self.unsupported = str(report.unsupported)
         if report.difference is None:
-            # What the agents say is not compared here, and what a hook had said of a compaction is in no log.
-            built = [change for change in report.sections if change.section == "messages"]
+            built = [change for change in report.sections if change.section in wanted]
             return self._found("rerun", section_said(built[0], len(built)), built[0].version) if built else None
         said = " / ".join(line.strip() for line in told_of(report.difference))
         return self._found("rerun", said, report.difference.version, report.difference.changes)

@@ -16,7 +16,7 @@ from chatfold.redacting.facts import OWN, Kind
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.streams import Streams
 from events.messages import BoundaryKind
-from generation.errors import ErrorKind
+from generation.errors import RECORDED_KINDS
 from generation.hooks.contract import HOOK_EVENTS
 from generation.providers.native import WEB_SEARCH
 
@@ -54,7 +54,7 @@ KNOWN: Final[Mapping[Kind, frozenset[str]]] = {
     "tools": frozenset({WEB_SEARCH, *get_args(BoundaryKind)}),
     "paths": frozenset(_HEADS),
     "calls": frozenset(get_args(BoundaryKind)),
-    "errors": frozenset(get_args(ErrorKind)),
+    "errors": frozenset(RECORDED_KINDS),
     "hooks": frozenset(HOOK_EVENTS),
     "files": frozenset(
         {

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, TypeAdapter
 
+from chatfold.rerunning.declarations import Declaration, Declarations, DeclaredTool
 from chatfold.rerunning.models import RecordedSource
 from chatfold.rerunning.script import Script
 from events.content import Json, same_json
@@ -17,12 +18,13 @@ from generation.tools.contract import Tool
 
 
 class Agents(Mapping[str, Agent]):
-    """The agents of a worker: those that are given, and one that says nothing for any other name.
+    """The agents of a worker: those that are given, and for any other name one that says what was kept of it.
 
     Args:
         given: Today's agents by name.
         source: Gives the stand-in for the context source of the agent of a name; None where it has none.
         script: The log.
+        kept: What agents said then, as far as it was kept.
         redacted: Whether its contents are made up: then no tool can say whether it takes the arguments of its calls.
     """
 
@@ -31,14 +33,17 @@ class Agents(Mapping[str, Agent]):
         given: Mapping[str, Agent],
         source: Callable[[str], RecordedSource | None],
         script: Script,
+        kept: Declarations,
         *,
         redacted: bool = False,
     ) -> None:
         self._given: Final = given
         self._source: Final = source
         self._models: Final = tuple(_keeping(provider, name) for provider, name in sorted(script.keeping))
-        self._tools: Final = tuple(_asking(name, unfit) for name, unfit in sorted(script.asking.items()))
-        self._unfit: Final = script.asking
+        self._asking: Final = script.asking
+        self._said: Final = {
+            policy.agent: kept.of(policy.agent, script.policies.values()) for policy in script.policies.values()
+        }
         self._redacted: Final = redacted
         self._silent: Final[dict[str, Agent]] = {}
 
@@ -46,12 +51,21 @@ class Agents(Mapping[str, Agent]):
         """Return the agent of a name, with the log's context source."""
         agent = self._given.get(name) or self._silent.get(name)
         if agent is None:
-            agent = self._silent[name] = Agent(name=name, models=self._models, tools=self._tools)
+            agent = self._silent[name] = self._stand_in(name)
         there = copy.copy(agent)
         object.__setattr__(there, "context", self._source(name))
         if self._redacted:
             object.__setattr__(there, "tools", tuple(map(self._taking, there.tools)))
         return there
+
+    def _stand_in(self, name: str) -> Agent:
+        """Return an agent that says what was said then, where it was kept, and has the tools that matter here."""
+        said = self._said.get(name) or Declaration()
+        specs = {tool.name: tool for tool in said.tools}
+        asking = {tool: _asking(tool, unfit, specs.get(tool)) for tool, unfit in self._asking.items()}
+        tools = [asking.get(spec.name) or _running(spec) for spec in said.tools]
+        tools += [tool for called, tool in sorted(asking.items()) if called not in specs]
+        return Agent(name=name, models=self._models, tools=tools, system=said.system, provider_tools=said.native)
 
     def _taking(self, declared: Tool) -> Tool:
         """Return a tool that takes the arguments which it took then, whatever it takes by its declaration.
@@ -59,7 +73,7 @@ class Agents(Mapping[str, Agent]):
         So does one that nobody was asked about then, and that asks today: what it took is no matter of the log.
         """
         there = copy.copy(declared)
-        object.__setattr__(there, "arguments", _but(self._unfit.get(declared.name, ())))
+        object.__setattr__(there, "arguments", _but(self._asking.get(declared.name, ())))
         object.__setattr__(there, "function", _never)  # what a client gets is held to the letter of the declaration
         return there
 
@@ -76,9 +90,15 @@ def _keeping(provider: str, name: str) -> ModelConfig:
     return ModelConfig(provider=provider, name=name, options={"store": True})
 
 
-def _asking(name: str, unfit: Sequence[Json]) -> Tool:
+def _asking(name: str, unfit: Sequence[Json], spec: DeclaredTool | None) -> Tool:
     """Return a tool that asks a client or a person, and takes all arguments but those that it did not take then."""
-    return Tool(name=name, description="", schema={"type": "object"}, runner="client", arguments=_but(unfit))
+    said = spec or DeclaredTool(name=name, description="", schema={"type": "object"})
+    return Tool(name=name, description=said.description, schema=said.schema, function=_never, arguments=_but(unfit))
+
+
+def _running(spec: DeclaredTool) -> Tool:
+    """Return a tool that runs here, and is never run."""
+    return Tool(name=spec.name, description=spec.description, schema=spec.schema, function=_never)
 
 
 def _but(unfit: Sequence[Json]) -> TypeAdapter[Any]:

@@ -7,7 +7,7 @@ Of an answer its parts and its end, of a failure the classified error, of a call
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from events.content import Content, Json
 from events.ids import part_of
@@ -30,6 +30,9 @@ from generation.providers.contract import (
 )
 from generation.tools.output import Answer, CallResult
 
+_V = TypeVar("_V")
+_Repaired: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
+
 _JUDGED: Final = "finish reason: "
 """How the detail of an error begins that the engine gave itself: of a stream that ended well by its own account."""
 
@@ -49,39 +52,66 @@ def text_of(content: Content | None) -> str | None:
 
 
 def parts_of(message: Message | None) -> Iterator[StreamPart]:
-    """Yield the parts of a stream that an answer is made of, each block at once."""
+    """Yield the parts of a stream that an answer is made of, each block at once.
+
+    What was repaired is broken again: that it was is a matter of later prompts, which hand no signature of it back.
+    """
     ids: dict[int, str] = {}
     for block, part in enumerate(message.parts if message is not None else ()):
         match part:
             case TextPart():
-                yield TextDelta(block=block, text=part.text.text)
-                yield TextEnd(block=block, metadata=value_of(part.metadata))
+                yield TextDelta(block=block, text=_broken(part, "text", part.text.text))
+                yield TextEnd(block=block, metadata=_broken(part, "metadata", value_of(part.metadata)))
             case ReasoningPart():
                 if part.text.text:
-                    yield ReasoningDelta(block=block, text=part.text.text)
-                yield ReasoningEnd(block=block, metadata=value_of(part.metadata), redacted=part.redacted)
+                    yield ReasoningDelta(block=block, text=_broken(part, "text", part.text.text))
+                metadata = _broken(part, "metadata", value_of(part.metadata))
+                yield ReasoningEnd(block=block, metadata=metadata, redacted=part.redacted)
             case ToolCallPart():
                 ids[block] = part.provider_call_id
                 yield CallEnd(
                     block=block,
                     id=part.provider_call_id,
                     name=part.name,
-                    arguments=part.arguments.text,
-                    metadata=value_of(part.metadata),
+                    arguments=_broken(part, "arguments", part.arguments.text),
+                    metadata=_broken(part, "metadata", value_of(part.metadata)),
                     provider_executed=part.runner == "provider",
                 )
             case ToolResultPart():
                 yield ProviderResult(
                     block=block,
                     call_id=ids.get(part_of(part.call), ""),
-                    output=value_of(part.output),
+                    output=_broken(part, "output", value_of(part.output)),
                     is_error=part.is_error,
-                    metadata=value_of(part.metadata),
+                    metadata=_broken(part, "metadata", value_of(part.metadata)),
                 )
             case SourcePart():
                 yield SourceFound(block=block, source_id=part.source_id, url=part.url.text, title=text_of(part.title))
             case _:
                 raise ValueError(f"an answer with a part {part.kind}")
+
+
+_REPLACED: Final = "\ufffd"
+_LONE: Final = "\udc00"
+"""What a repair puts in the place of half a surrogate pair, and such a half."""
+
+
+def _broken(part: _Repaired, field: str, value: _V) -> _V:
+    """Return a field of a part as it may have come, where it was repaired."""
+    path = f"$.{field}"
+    return _torn(value) if any(each.startswith(path) for each in part.repaired) else value
+
+
+def _torn(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace(_REPLACED, _LONE)
+        case list():
+            return [_torn(each) for each in value]
+        case dict():
+            return {key: _torn(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def finish_of(step: Step, *, explanation: str | None = None) -> Finish:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from chatfold.rerunning.calls import call_today
 from chatfold.rerunning.compare import differences
 from chatfold.rerunning.filling import lacking
-from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes
+from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes, sections_at
 from events import vocabulary as v
 from events.diff import Change
 from events.effects import Effects
@@ -77,25 +77,38 @@ class Comparison:
     Args:
         log: Its events, as they were recorded.
         declared: The agents whose declarations of today are at hand, by name.
+        known: By the digest of each policy, the sections of requests that follow from the log, and from what was kept.
         redacted: Whether the log's contents are made up.
 
     Attributes:
         at: How many events came out again.
         parted: Where it parted; None while it did not.
         sections: Sections of requests that are others.
+        compared: Those that were looked at.
         lacks_from: The first version whose contents are not all there; None where all are.
     """
 
-    def __init__(self, log: Sequence[Recorded], declared: Mapping[str, Agent], *, redacted: bool = False) -> None:
+    def __init__(
+        self,
+        log: Sequence[Recorded],
+        declared: Mapping[str, Agent],
+        known: Mapping[str, frozenset[Section]],
+        *,
+        redacted: bool = False,
+    ) -> None:
         self.at = 0
         self.parted: Difference | None = None
         self.sections: Final[list[SectionChange]] = []
+        self.compared: frozenset[Section] = frozenset()
         self.lacks_from: Final = next((each.version for each in log if any(lacking([each]))), None)
         self._log: Final = log
         self._declared: Final = declared
+        self._known: Final = known
         self._redacted: Final = redacted
         self._has_system: Final = any(map(has_system, log))
-        self._agent = ""
+        self._agent = self._policy = ""
+        self._asked_under = ""
+        """The policy under which the attempt was started that the next event may tell of."""
         self._kind = ""
 
     @property
@@ -143,11 +156,13 @@ class Comparison:
             self.parted = Difference(version=got.version, kind="extra", got=got)
             return
         if isinstance(want.event, v.PolicyRecorded):
-            self._agent = want.event.policy.agent
+            self._agent, self._policy = want.event.policy.agent, want.event.digest
         summary = self._kind == "compact"
-        self.sections.extend(section_changes(want, got, self._compared(want), summary=summary))
+        compared = self._compared(want)
+        self.compared |= sections_at(want, summary=summary) & compared
+        self.sections.extend(section_changes(want, got, compared, summary=summary))
         if isinstance(want.event, v.AttemptStarted):
-            self._kind = want.event.kind
+            self._kind, self._asked_under = want.event.kind, self._policy
         found = differences(
             want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
         )
@@ -173,6 +188,8 @@ class Comparison:
         """Return the sections that can be compared at an event: digests of a redacted log are of what was said."""
         whole = not self._redacted and (self.lacks_from is None or want.version <= self.lacks_from)
         sections: set[Section] = {"messages", "instruction"} if whole else set()
+        if whole:
+            sections |= self._known.get(self._asked_under, frozenset())
         if self._is_declared:
             sections |= {*DECLARED, "policy"}
         return frozenset(sections - {"system"} if self._redacted and self._has_system else sections)

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final
 
 from chatfold.rerunning.comparison import Comparison, Parted
+from chatfold.rerunning.declarations import NOTHING_KEPT, Declarations, sections_known
 from chatfold.rerunning.declared import policy_today
 from chatfold.rerunning.filling import filled
 from chatfold.rerunning.gate import MOST_MORE, Endless, bounded, salt
@@ -53,16 +54,26 @@ class Director:
     Args:
         log: Its events, as they were recorded.
         agents: Today's agents by name.
+        kept: What agents said then, as far as it was kept.
         redacted: Whether its contents are made up.
     """
 
-    def __init__(self, log: list[Recorded], agents: Mapping[str, Agent], *, redacted: bool = False) -> None:
+    def __init__(
+        self,
+        log: list[Recorded],
+        agents: Mapping[str, Agent],
+        kept: Declarations = NOTHING_KEPT,
+        *,
+        redacted: bool = False,
+    ) -> None:
         self.chat: Final = _chat(log[0].event)
         self.agents: Final = agents
+        self.kept: Final = kept
         self.redacted: Final = redacted
         self.script: Final = Script([filled(each) for each in (legible(log) if redacted else log)])
         self.store: Final = RerunStore(self.now, level_of_all(log))
-        self.comparison: Final = Comparison(log, agents, redacted=redacted)
+        known = sections_known(self.script.policies, kept)
+        self.comparison: Final = Comparison(log, agents, known, redacted=redacted)
         self.warm: Final = WarmChats()
         self.today: Final = Sections()
         self._ends_at_rest: Final = log[-1].envelope.dest != "running"
@@ -151,7 +162,7 @@ class Director:
                 if isinstance(each.event, v.Acquired) and player is not None:
                     take(run, each.event.worker, each.event.release, player.hold_at)
                     return
-                command = command_of(each.event, run.state.control)
+                command = command_of(each.event, run.state)
                 if command is None:
                     return
                 run.do(command, each.envelope.actor)

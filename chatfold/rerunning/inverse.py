@@ -1,7 +1,8 @@
 """From what users, clients and timers did, as a log has it, back to the commands that did it.
 
 One function for each type of event, in one table. What a command decides by itself (what answers open calls, who is
-promoted, deadlines) is not taken from the event: it must come out again. Pure.
+promoted, deadlines) is not taken from the event: it must come out again. Nor is what a command leaves as it was, which
+the engine fills in: an effort, an author, a limit that was raised before. Pure.
 """
 
 from __future__ import annotations
@@ -9,29 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from chatstate import commands as c
 from events import vocabulary as v
-from events.control import Control
 from events.effects import Interrupting
 from events.ids import ChatId
 from events.messages import Message, QueuedMessage
 from events.parts import ToolResultPart
+from events.records import Budget, BudgetAnswer
+from events.state import ChatState
 
 _ANY_QUEUE: Final = 1 << 20
 """A queue's limit that is none: it is a setting, and the log says that there was room."""
 
-Inverse: TypeAlias = Callable[[Any, Control], c.AnyCommand]
+Inverse: TypeAlias = Callable[[Any, ChatState], c.AnyCommand]
 
 
-def command_of(event: v.Event, control: Control) -> c.AnyCommand | None:
+def command_of(event: v.Event, state: ChatState) -> c.AnyCommand | None:
     """Return the command that an event records; None where the event is the engine's own doing.
 
     Args:
         event: The event, with its contents.
-        control: The chat's before it.
+        state: The chat's before it, with its transcript.
     """
     inverse = INVERSES.get(type(event))
-    return None if inverse is None else inverse(event, control)
+    return None if inverse is None else inverse(event, state)
 
 
 def comes_from_outside(event: v.Event) -> bool:
@@ -39,7 +44,7 @@ def comes_from_outside(event: v.Event) -> bool:
     return type(event) in INVERSES
 
 
-def _created(event: v.ChatCreated, _: Control) -> c.CreateChat:
+def _created(event: v.ChatCreated, _: ChatState) -> c.CreateChat:
     return c.CreateChat(
         chat=ChatId(event.chat),
         owner=event.owner,
@@ -55,7 +60,7 @@ def _created(event: v.ChatCreated, _: Control) -> c.CreateChat:
     )
 
 
-def _forked(event: v.ChatForked, _: Control) -> c.ForkChat:
+def _forked(event: v.ChatForked, _: ChatState) -> c.ForkChat:
     return c.ForkChat(
         chat=ChatId(event.chat),
         owner=event.owner,
@@ -79,7 +84,7 @@ def _message(event: v.MessageSent | v.MessageSentInterrupting) -> QueuedMessage:
     return QueuedMessage(message=event.added[-1], model=event.model, effort=event.effort)
 
 
-def _sent(event: v.MessageSent, _: Control) -> c.SendMessage:
+def _sent(event: v.MessageSent, _: ChatState) -> c.SendMessage:
     return c.SendMessage(message=_message(event), queue_limit=_ANY_QUEUE)
 
 
@@ -95,27 +100,32 @@ def answer_in(added: tuple[Message, ...]) -> Message | None:
     return next((message for message in added if message.role == "assistant" and message.boundary is None), None)
 
 
-def _sent_interrupting(event: v.MessageSentInterrupting, _: Control) -> c.SendInterrupting:
+def _sent_interrupting(event: v.MessageSentInterrupting, _: ChatState) -> c.SendInterrupting:
     return c.SendInterrupting(message=_message(event), queue_limit=_ANY_QUEUE, **_interrupting(event))
 
 
-def _interrupted(event: v.TurnInterrupted, _: Control) -> c.Interrupt:
+def _interrupted(event: v.TurnInterrupted, _: ChatState) -> c.Interrupt:
     return c.Interrupt(**_interrupting(event))
 
 
-def _promoted(event: v.QueuedMessagePromoted, _: Control) -> c.PromoteQueued:
+def _promoted(event: v.QueuedMessagePromoted, _: ChatState) -> c.PromoteQueued:
     order = event.queue_order or ()
     target = event.promoted[0] if event.promoted else order[0]
     return c.PromoteQueued(target=target, **_interrupting(event))
 
 
-def _edited(event: v.MessageEdited, _: Control) -> c.EditMessage:
+def _edited(event: v.MessageEdited, state: ChatState) -> c.EditMessage:
     if event.removed_from is None:
         raise ValueError("an edit that removed nothing")
-    return c.EditMessage(target=event.removed_from, message=event.added[0])
+    messages, message = state.messages, event.added[0]
+    place = messages.find(event.removed_from)
+    if place is not None and message.author == messages[place].message.author:
+        message = replace(message, author=None)  # as an edit says it that leaves the author as it was
+    return c.EditMessage(target=event.removed_from, message=message)
 
 
-def _submitted(event: v.ResultsSubmitted, control: Control) -> c.SubmitResults:
+def _submitted(event: v.ResultsSubmitted, state: ChatState) -> c.SubmitResults:
+    control = state.control
     owed = frozenset(control.action.client_calls) if control.action is not None else frozenset()
     parts = (part for message in event.added for part in message.parts)
     results = tuple(
@@ -130,7 +140,25 @@ def _submitted(event: v.ResultsSubmitted, control: Control) -> c.SubmitResults:
         # The rest are of calls that were not approved, which the machine answers by itself.
         if isinstance(part, ToolResultPart) and part.call in owed and part.output is not None
     )
-    return c.SubmitResults(action=event.action, results=results, approvals=event.approvals, budget=event.budget)
+    budget = _raised_now(event.budget, control.budget)
+    return c.SubmitResults(action=event.action, results=results, approvals=event.approvals, budget=budget)
+
+
+def _raised_now(answer: BudgetAnswer | None, before: Budget | None) -> BudgetAnswer | None:
+    """Return the answer to a budget question without the limits that earlier answers had raised."""
+    if answer is None or answer.raised is None or before is None:
+        return answer
+    told = {name: getattr(answer.raised, name) for name in Budget.__struct_fields__}
+    new = {name: limit for name, limit in told.items() if limit != getattr(before, name)}
+    return replace(answer, raised=Budget(**new) if new else answer.raised)
+
+
+def _model_set(event: v.ModelChanged, state: ChatState) -> c.SetModel:
+    control = state.control
+    return c.SetModel(
+        model=event.model if event.model != control.model else UNSET,
+        effort=event.effort if event.effort != control.effort else UNSET,
+    )
 
 
 INVERSES: Final[dict[type[v.Event], Inverse]] = {
@@ -155,7 +183,7 @@ INVERSES: Final[dict[type[v.Event], Inverse]] = {
     v.ChatUnarchived: lambda _, __: c.Unarchive(),
     v.TitleChanged: lambda event, _: c.SetTitle(title=event.title),
     v.LabelsChanged: lambda event, _: c.SetLabels(labels=event.labels),
-    v.ModelChanged: lambda event, _: c.SetModel(model=event.model, effort=event.effort),
+    v.ModelChanged: _model_set,
     v.AgentChanged: lambda event, _: c.SetAgent(agent=event.agent),
     v.ActiveToolsChanged: lambda event, _: c.SetActiveTools(tools=event.tools),
     v.PinnedChanged: lambda event, _: c.SetPinned(pinned=event.pinned),
@@ -167,4 +195,4 @@ INVERSES: Final[dict[type[v.Event], Inverse]] = {
     v.ChatAdopted: lambda _, __: c.Adopt(),
     v.CompactionUndone: lambda _, __: c.Uncompact(),
 }
-"""Type of event -> its command, given the event and the chat's control before it. All others are the engine's."""
+"""Type of event -> its command, given the event and the chat's state before it. All others are the engine's."""

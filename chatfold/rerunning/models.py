@@ -25,12 +25,14 @@ from events.content import Content
 from events.ids import ChatId
 from events.messages import Message
 from events.parts import Part
+from events.records import ErrorInfo
 from generation.context import Context
 from generation.digests import tools_digest
 from generation.errors import ClassifiedError, ProviderError
 from generation.prompt_texts import summarised
 from generation.prompt_types import ModelRequest
 from generation.providers.contract import (
+    CallDelta,
     CallEnd,
     ReasoningDelta,
     StreamPart,
@@ -109,6 +111,7 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
             yield finish_of(step)
         return
     yield from parts_of(fate.message)
+    yield from _never_kept(fate)
     error = getattr(ended, "error", None)
     if step is None:
         return
@@ -118,6 +121,7 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
         if called_alone(error):
             yield CallEnd(block=0, id="call", name="call", arguments="{}")
         if judged(error):
+            yield from _unkept(fate, error)
             yield finish_of(step, explanation=error.message.text)
             return
     if fate.ends and not fate.own and fate.kind == "compact":
@@ -126,6 +130,31 @@ def _stream(fate: Fate) -> Iterator[StreamPart | UsageSoFar]:
         yield finish_of(step)
     else:
         yield from told_of(step)
+
+
+_BESIDE: Final = 9
+"""The block of what is made up beside others."""
+
+
+def _never_kept(fate: Fate) -> Iterator[StreamPart]:
+    """Yield what may have come beside an answer and is never kept: a blank text, and a call that was cut."""
+    message = fate.message
+    if message is None or not message.parts:
+        return
+    block = len(message.parts)
+    yield TextDelta(block=block, text=" ")
+    yield TextEnd(block=block)
+    if message.interrupted and message.step is not None and message.step.finish_reason == "unknown":
+        yield CallDelta(block=block + 1, text='{"', name="cut", id="cut")
+
+
+def _unkept(fate: Fate, error: ErrorInfo) -> Iterator[StreamPart]:
+    """Yield what may have come before the engine found that an answer is none, and is not kept."""
+    if error.kind == "content_filter":
+        yield TextDelta(block=_BESIDE, text="...")
+        yield TextEnd(block=_BESIDE)
+    elif fate.kind == "generate" and isinstance(fate.ended, v.RetryScheduled):
+        yield ReasoningDelta(block=_BESIDE, text="...")
 
 
 def summary_in(event: v.CompactionCommitted) -> tuple[str, str | None]:

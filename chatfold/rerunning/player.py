@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from chatfold.rerunning.agents import Agents
 from chatfold.rerunning.answers import result_of
+from chatfold.rerunning.declarations import Declarations
 from chatfold.rerunning.fates import Fate
 from chatfold.rerunning.gate import GatedJournal
 from chatfold.rerunning.models import RecordedModel, RecordedSource
@@ -31,6 +32,7 @@ from generation.plans import Held, Hold
 from generation.prompt_types import ModelRequest
 from generation.runner import ChatRunner
 from generation.runtime import Runtime, WorkerSettings
+from generation.tools.arguments import same_arguments
 from generation.tools.execute import CallEnvironment
 from generation.tools.policy import ToolCall
 from generation.tools.registry import ToolSet
@@ -73,6 +75,11 @@ class Stage(Protocol):
     @property
     def agents(self) -> Mapping[str, Agent]:
         """Today's agents by name."""
+        ...
+
+    @property
+    def kept(self) -> Declarations:
+        """What agents said then, as far as it was kept."""
         ...
 
     @property
@@ -125,7 +132,7 @@ class Player:
         self.gate: Final = self.journal.gate
         self.runtime: Final = Runtime(
             journal=self.journal,
-            agents=Agents(stage.agents, self._source, stage.script, redacted=stage.redacted),
+            agents=Agents(stage.agents, self._source, stage.script, stage.kept, redacted=stage.redacted),
             provider=lambda model: RecordedModel(model.partition("/")[0], self._fated, stage.asked),
             parts=PartBuffer(asyncio.get_running_loop().time),
             now=stage.now,
@@ -133,7 +140,7 @@ class Player:
             release=release,
             settings=_settings(stage.script),
             worker=worker,
-            hooks=RecordedHooks(lambda: self._fate),
+            hooks=RecordedHooks(lambda: self._fate, nudges=stage.script.nudges),
             policies=stage.held,
             call_starter=self._start,
             leftovers=lambda _: RecordedLeftovers(stage.script),
@@ -227,6 +234,14 @@ class Player:
             raise Unstorable(why)
 
     def _start(self, call: ToolCall, env: CallEnvironment) -> RecordedCall:
+        """Start a call.
+
+        Raises:
+            RuntimeError: It would be run with other arguments than it was.
+        """
+        given, wanted = call.in_force, self._stage.script.arguments.get(call.key)
+        if None not in (given, wanted) and given != wanted and not same_arguments(str(given), str(wanted)):
+            raise RuntimeError(f"call {call.key} is run with other arguments than the log has")
         result = self._fated().results.get(call.key)
         self._stage.called(call, result, env.tools)
         started = self._calls[call.key] = RecordedCall(call, result)

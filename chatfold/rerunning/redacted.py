@@ -11,6 +11,7 @@ from typing import Final, get_args
 
 from msgspec.structs import replace
 
+from chatfold.rerunning.tools import UNRECORDED
 from events import vocabulary as v
 from events.content import Content
 from events.control import Control
@@ -33,12 +34,17 @@ _TOO_LATE: Final = "The context source gave nothing in 60 seconds."
 
 def legible(log: Sequence[Recorded]) -> list[Recorded]:
     """Return a redacted log with the engine's own words in it; facts and sizes stay as they are."""
-    return [_legible(step.recorded, step.before.control) for step in replay(log)]
+    behind = (*log[1:], None)
+    return [
+        _legible(step.recorded, step.before.control, next_) for step, next_ in zip(replay(log), behind, strict=True)
+    ]
 
 
-def _legible(recorded: Recorded, before: Control) -> Recorded:
+def _legible(recorded: Recorded, before: Control, behind: Recorded | None) -> Recorded:
     event = recorded.event
     match event:
+        case v.ToolResultRecorded() if _apart(behind) and event.result.is_error:
+            return Recorded(recorded.envelope, replace(event, result=_unrecorded(event.result)))
         case v.CompactionCommitted():
             return Recorded(recorded.envelope, _compaction(event))
         case v.RetryScheduled() | v.TurnFailed() if _told(event.error):
@@ -55,6 +61,17 @@ def _legible(recorded: Recorded, before: Control) -> Recorded:
 def made_up(size: int) -> str:
     """Return a text of so many bytes, in which nothing looks like a secret."""
     return ("x, " * size)[: max(0, size - 1)] + "x" * (size > 0)
+
+
+def _apart(behind: Recorded | None) -> bool:
+    """Whether a batch is committed in an append of its own behind its last result: that one could not be recorded."""
+    return behind is not None and isinstance(behind.event, v.StepCommitted) and behind.envelope.index == 0
+
+
+def _unrecorded(result: ToolResultPart) -> ToolResultPart:
+    output = result.output
+    more = -1 if output is None else output.size - len(UNRECORDED)
+    return result if more < 0 else replace(result, output=Content(UNRECORDED + made_up(more)))
 
 
 def _told(error: ErrorInfo) -> bool:

@@ -13,10 +13,11 @@ from msgspec import Struct, field
 
 from chatfold.replaying.logs import LOG, Log
 from chatfold.rerunning.comparison import Difference, Parted
+from chatfold.rerunning.declarations import NOTHING_KEPT, Declarations
 from chatfold.rerunning.director import Director
 from chatfold.rerunning.filling import lacking
 from chatfold.rerunning.limits import Unsupported, unsupported
-from chatfold.rerunning.sections import SectionChange, Sections
+from chatfold.rerunning.sections import Section, SectionChange, Sections
 from chatfold.virtual.loop import SimulatedLoop
 from chatfold.virtual.running import alone, drive, end, is_in_a_loop
 from events.envelope import Recorded
@@ -41,6 +42,7 @@ class RerunReport(Struct, frozen=True, kw_only=True):
         difference: Where it parted from the log; None where it did not.
         unsupported: Why the log cannot be run again; None where it can.
         sections: The sections of requests that are others today, as far as it was run.
+        compared: The sections that were compared: some request of the log has them, and what they follow from is known.
         strangers: Agents of the log that were not given: what they declare today was not compared.
         contents: What of the log's contents was not compared, and why: they are made up, or not there.
         today: What today's requests say, where agents are given.
@@ -52,6 +54,7 @@ class RerunReport(Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
     unsupported: Unsupported | None = None
     sections: tuple[SectionChange, ...] = ()
+    compared: frozenset[Section] = frozenset()
     strangers: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
     today: Sections = field(default_factory=Sections)
@@ -91,20 +94,35 @@ def rerun(log: Log, agents: Iterable[Agent] = ()) -> RerunReport:
 
 
 def rerun_events(
-    name: str, recorded: list[Recorded], agents: Iterable[Agent] = (), *, redacted: bool = False
+    name: str,
+    recorded: list[Recorded],
+    agents: Iterable[Agent] = (),
+    *,
+    redacted: bool = False,
+    kept: Declarations = NOTHING_KEPT,
 ) -> RerunReport:
-    """Do what ``rerun`` does, with events that are at hand; ``redacted``: their contents are made up."""
+    """Do what ``rerun`` does, with events that are at hand.
+
+    Args:
+        name: What the log is called.
+        recorded: Its events.
+        agents: Today's agents.
+        redacted: Whether its contents are made up.
+        kept: What agents said when it was written.
+    """
     reason = unsupported(recorded)
     if reason is not None:
         return RerunReport(log=name, events=len(recorded), again=0, unsupported=reason)
     by_name = {agent.name: agent for agent in agents}
-    return _by_itself(lambda: _rerun(name, recorded, by_name, redacted=redacted))
+    return _by_itself(lambda: _rerun(name, recorded, by_name, kept, redacted=redacted))
 
 
-def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent], *, redacted: bool) -> RerunReport:
+def _rerun(
+    name: str, recorded: list[Recorded], agents: Mapping[str, Agent], kept: Declarations, *, redacted: bool
+) -> RerunReport:
     steps = _STEPS + _STEPS_PER_EVENT * len(recorded)
     loop = SimulatedLoop(Random(0), steps=steps, shuffled=False)  # noqa: S311 -- nothing is drawn
-    director = Director(recorded, agents, redacted=redacted)
+    director = Director(recorded, agents, kept, redacted=redacted)
     found: list[Difference] = []
 
     async def main() -> None:
@@ -128,6 +146,7 @@ def _rerun(name: str, recorded: list[Recorded], agents: Mapping[str, Agent], *, 
         again=comparison.at,
         difference=found[0] if found else None,
         sections=tuple(comparison.sections),
+        compared=comparison.compared,
         strangers=_strangers(director),
         contents=tuple(_contents(recorded, director, redacted=redacted)),
         today=director.today,

@@ -17,10 +17,12 @@ from chatfold.rerunning.fates import Fate, by_loss, fates, kept_message
 from chatfold.rerunning.inverse import comes_from_outside
 from events import vocabulary as v
 from events.content import Json
+from events.effects import Effects
 from events.envelope import Recorded
 from events.errors import InvalidValue
+from events.ids import CallKey, call_key, message_id
 from events.ledger import steps_of
-from events.parts import ToolCallPart
+from events.parts import HookContextPart, Part, ToolCallPart
 from events.records import Policy, ReleaseReason
 from events.values import parse_json_strict
 from generation.partials import Leftover
@@ -118,6 +120,8 @@ class Script:
         self.retry_unit: Final = _retry_unit(log, self.policies)
         self.keeping: Final = _keeping(log)
         self.asking: Final = _asking(log)
+        self.arguments: Final = dict(_arguments(log))
+        self.nudges: Final = any(isinstance(part, HookContextPart) for each in log for part in _after_answers(each))
         self._fates: Final = dict(fates(log))
         self._places: Final = {each.version: place for place, group in enumerate(self.groups) for each in group.events}
 
@@ -224,6 +228,27 @@ def _asking(log: Iterable[Recorded]) -> Mapping[str, Sequence[Json]]:
             if part.name in asking and part.runner == "local" and not part.needs_approval:
                 unfit[part.name] += _json(part.arguments.text)
     return unfit
+
+
+def _arguments(log: Iterable[Recorded]) -> Iterator[tuple[CallKey, str]]:
+    """Yield the calls of a log with the arguments that they are run with: those that were approved come later."""
+    for each in log:
+        event = each.event
+        if isinstance(event, Effects):
+            for place, message in enumerate(event.added, len(event.answers)):
+                own = message_id(each.version, place)
+                for at, part in enumerate(message.parts):
+                    if isinstance(part, ToolCallPart):
+                        yield call_key(own, at), part.arguments.text
+        if isinstance(event, v.ResultsSubmitted):
+            yield from ((given.call, given.arguments.text) for given in event.approvals if given.arguments is not None)
+
+
+def _after_answers(recorded: Recorded) -> Iterator[Part]:
+    """Yield the parts of what was said behind an answer, in the event that committed it."""
+    event = recorded.event
+    for message in event.added[1:] if isinstance(event, v.StepCommitted) else ():
+        yield from message.parts
 
 
 def _calls(event: v.Event) -> Iterator[ToolCallPart]:

@@ -165,6 +165,14 @@ def requests_of(recorded: Recorded) -> RequestDigests | None:
     return None if report is None else report.request
 
 
+def sections_at(recorded: Recorded, *, summary: bool) -> frozenset[Section]:
+    """Return the sections that an event tells of; ``summary``: its request was one for a summary."""
+    told: set[Section] = {"policy"} if isinstance(recorded.event, PolicyRecorded) else set()
+    if requests_of(recorded) is not None:
+        told |= {*DECLARED, "instruction" if summary else "messages"}
+    return frozenset(told)
+
+
 def section_changes(
     want: Recorded, got: Recorded, compared: frozenset[Section], *, summary: bool = False
 ) -> Iterator[SectionChange]:
@@ -179,6 +187,9 @@ def section_changes(
     then, now = requests_of(want), requests_of(got)
     if then is not None and now is not None:
         names: tuple[Literal["system", "tools", "options", "messages"], ...] = (*DECLARED, "messages")
+        if summary and then.messages != now.messages:
+            # How many tokens a summary may have depends on how long the instruction is.
+            names = ("system", "tools", "messages")
         for name in names:
             section: Section = "instruction" if summary and name == "messages" else name
             one, other = getattr(then, name), getattr(now, name)

@@ -74,7 +74,7 @@ class RecordedCall:
             self._end.set_result(None)
 
 
-_UNRECORDED: Final = cast("Content", unrecordable(ToolResultPart(call=CallKey("")), "").output).text
+UNRECORDED: Final = cast("Content", unrecordable(ToolResultPart(call=CallKey("")), "").output).text
 """How the output begins that was recorded in the place of one that could not be."""
 
 
@@ -83,7 +83,7 @@ def unrecorded(recorded: ToolResultPart) -> str | None:
     output = recorded.output
     if not recorded.is_error or output is None or not isinstance(output.value, str):
         return None
-    return output.value.removeprefix(_UNRECORDED) if output.value.startswith(_UNRECORDED) else None
+    return output.value.removeprefix(UNRECORDED) if output.value.startswith(UNRECORDED) else None
 
 
 class _Failed(HookFailed):
@@ -98,23 +98,30 @@ class _Failed(HookFailed):
         return self._error
 
 
+_AGAIN: Final = "Go on once more."
+
+
 class RecordedHooks(Hooks):
     """What hooks said of effects, as far as the log shows it. Tools are not asked about: their results have it.
 
+    A hook that has let a turn go on says so again at its next end, which must change nothing: it may do so once.
+
     Args:
         fate: Gives the fate of the attempt under way; None where there is none.
+        nudges: Whether a hook lets a turn go on somewhere in the log.
     """
 
-    def __init__(self, fate: Callable[[], Fate | None]) -> None:
+    def __init__(self, fate: Callable[[], Fate | None], *, nudges: bool = False) -> None:
         super().__init__()
         self._fate: Final = fate
+        self._nudges: Final = nudges
 
     def __bool__(self) -> bool:
         return True
 
     def at(self, *events: HookEvent) -> bool:
         """Whether the log shows that a hook said something at one of some events."""
-        return any(event in self._said() for event in events)
+        return ("stop" in events and self._nudges) or any(event in self._said() for event in events)
 
     async def ask(
         self, event: HookEvent, chat: str, place: str, facts: Mapping[str, Json], *, input_as: str | None = None
@@ -127,6 +134,8 @@ class RecordedHooks(Hooks):
         said = self._said().get(event)
         if isinstance(said, ClassifiedError):
             raise _Failed(event, said)
+        if facts.get("nudged") is True:
+            return Verdict((_AGAIN,))
         return Verdict() if said is None else Verdict((said,))
 
     def _said(self) -> dict[str, str | ClassifiedError]:

@@ -13,18 +13,24 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec import json as msgjson
+from msgspec.structs import replace
 
-from chatfold.corpus.adding import LogThere, add_log
-from chatfold.corpus.coverage import KINDS, NOTHING, UNWRITTEN, coverage_of, possible
-from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations
-from chatfold.corpus.gate import FOLD, check_corpus, check_log, logs_of
+from chatfold import Limits
+from chatfold.corpus.adding import LogThere, add_log, refold
+from chatfold.corpus.coverage import ENDS, NOTHING, coverage_of, possible
+from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations, requests_expected
+from chatfold.corpus.gate import DECLARATIONS, FOLD, check_corpus, check_log, logs_of
 from chatfold.corpus.picture import coverage_svg
+from chatfold.corpus.unwritten import KINDS, SAID, UNWRITTEN
 from chatfold.replaying.logs import SourceNotFound
 from chatstate.table import TABLE
 from events.control import Control
 from events.reasons import Reason
 from events.replay import replay
+from events.transcript import Transcript, empty_transcript
 from events.vocabulary import EVENT_TYPES
+from generation.errors import RECORDED_KINDS
+from tests.corpus.kit import assistant
 from tests.corpus.make import FOLDER, made
 from tests.meta.source import ROOT
 
@@ -33,10 +39,10 @@ def test_the_golden_corpus_passes_the_gate() -> None:
     checked = list(check_corpus(FOLDER, jobs=1))
     assert [str(each.finding) for each in checked if each.finding is not None] == []
     assert [each.log for each in checked if each.unsupported is not None] == []
-    assert len(checked) >= 80
+    assert len(checked) >= 120
     total = NOTHING
-    for each in checked:
-        total += each.coverage
+    for source in logs_of(FOLDER):
+        total += coverage_of(source.read().recorded())
     assert {kind: total.missing(kind) for kind in KINDS} == {kind: [] for kind in KINDS}
     seen = {kind: sorted(set(total.of(kind)) & set(names)) for kind, names in UNWRITTEN.items()}
     assert seen == {kind: [] for kind in UNWRITTEN}, "it is written after all"
@@ -53,6 +59,10 @@ def test_what_no_engine_writes_is_in_the_tables_and_has_its_reason() -> None:
     assert set(UNWRITTEN["reason"]) <= set(Reason)
     fields = {f"{cls.__name__}.{name}" for cls in (Control, *EVENT_TYPES.values()) for name in cls.__struct_fields__}
     assert set(UNWRITTEN["field"]) <= fields
+    assert set(UNWRITTEN["error"]) <= set(RECORDED_KINDS)
+    assert UNWRITTEN["value"].keys() == {"ToolPolicy.runner=provider"}
+    assert tuple(SAID) == KINDS
+    assert set(ENDS) <= set(EVENT_TYPES)
 
 
 def test_a_corpus_is_made_of_the_same_bytes_again(tmp_path: Path) -> None:
@@ -74,21 +84,21 @@ def test_a_corpus_is_made_of_the_same_bytes_again(tmp_path: Path) -> None:
 def test_each_log_has_its_expectations_and_its_note() -> None:
     files = {file.name for file in FOLDER.iterdir()}
     names = {name for name, _, _ in made()}
-    assert files == {f"{name}{suffix}" for name in names for suffix in (".jsonl", FOLD, ".md")}
+    assert files == {DECLARATIONS, *(f"{name}{suffix}" for name in names for suffix in (".jsonl", FOLD, ".md"))}
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A corpus of one log."""
-    for suffix in (".jsonl", FOLD):
-        shutil.copy(FOLDER / f"max_steps{suffix}", tmp_path)
+    for file in (f"max_steps{FOLD}", "max_steps.jsonl", DECLARATIONS):
+        shutil.copy(FOLDER / file, tmp_path)
     return tmp_path
 
 
-def write(file: Path, old: str, new: str) -> None:
+def write(file: Path, old: str, new: str, times: int = 1) -> None:
     text = file.read_text(encoding="utf-8")
     assert old in text
-    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    file.write_text(text.replace(old, new, times), encoding="utf-8")
 
 
 DAMAGE: Final[dict[str, tuple[Callable[[Path], object], str, str]]] = {
@@ -99,7 +109,48 @@ DAMAGE: Final[dict[str, tuple[Callable[[Path], object], str, str]]] = {
         "fold",
         "it folds otherwise: $.indexes.steps: 3 -> 2",
     ),
-    "no expectations": (lambda corpus: (corpus / f"max_steps{FOLD}").unlink(), "fold", "`chatfold corpus add` writes"),
+    "another part of the transcript": (
+        lambda corpus: write(corpus / f"max_steps{FOLD}", '"are":[{"id":"1.0"', '"are":[{"id":"1.1"'),
+        "fold",
+        "it folds otherwise: $.transcript.messages[0].id: '1.1' -> '1.0'",
+    ),
+    "another text": (
+        lambda corpus: write(corpus / f"max_steps{FOLD}", '"text":"6 B, ', '"text":"9 B, '),
+        "fold",
+        "$.transcript.messages[0].message.parts[0].text: '9 B, ",
+    ),
+    "other system texts": (
+        lambda corpus: write(corpus / DECLARATIONS, "You help", "Be", -1),
+        "rerun",
+        "system: another text in 4 requests, first at version 5",
+    ),
+    "other tools": (
+        lambda corpus: write(corpus / DECLARATIONS, "Add two", "Add", -1),
+        "rerun",
+        "tools: another text in 4 requests, first at version 5",
+    ),
+    "no declarations at all": (
+        lambda corpus: (corpus / DECLARATIONS).write_text("nothing"),
+        "rerun",
+        "is no file of declarations",
+    ),
+    "declarations of another form": (
+        lambda corpus: (corpus / DECLARATIONS).write_text('{"chatfold_declarations": 2}'),
+        "rerun",
+        "form 2; 1 is known here",
+    ),
+    "no expectations": (
+        lambda corpus: (corpus / f"max_steps{FOLD}").unlink(),
+        "fold",
+        "`chatfold corpus refold` writes",
+    ),
+    "too many of them": (
+        lambda corpus: (corpus / f"max_steps{FOLD}").write_bytes(
+            (corpus / f"max_steps{FOLD}").read_bytes() + b'{"version":99,"changed":{}}\n'
+        ),
+        "fold",
+        "there are lines beyond the end of the log",
+    ),
     "too few of them": (
         lambda corpus: (corpus / f"max_steps{FOLD}").write_bytes(
             b"".join((corpus / f"max_steps{FOLD}").read_bytes().splitlines(keepends=True)[:3])
@@ -140,9 +191,9 @@ def test_a_state_is_compared_by_the_fields_that_were_known_then() -> None:
         older.append(msgjson.encode(entry))
     check = FoldCheck(older)
     for step in replay(log):
-        check.take(step.recorded.version, step.after.control)
+        check.take(step.recorded.version, step.after)
     with pytest.raises(ExpectationError, match="is missing"):
-        check.take(99, step.after.control)
+        check.take(99, step.after)
 
 
 def test_a_difference_names_version_and_field() -> None:
@@ -154,9 +205,78 @@ def test_a_difference_names_version_and_field() -> None:
     check = FoldCheck([*lines[:4], msgjson.encode(entry)])
     steps = list(replay(log))
     for step in steps[:3]:
-        check.take(step.recorded.version, step.after.control)
+        check.take(step.recorded.version, step.after)
     with pytest.raises(FoldDiffers, match=r"version 4 folds otherwise: \$\.epoch: 7 -> 1"):
-        check.take(4, steps[3].after.control)
+        check.take(4, steps[3].after)
+
+
+@pytest.mark.parametrize("name", ["titled", "approval", "compact_asked", "edits", "erased", "queue"])
+def test_a_transcript_is_compared_part_by_part(name: str) -> None:
+    """What is written down of each part is what is lost where it is not folded."""
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith(f"/{name}.jsonl"))
+    log = source.read().recorded()
+    steps, lines = list(replay(log)), list(expectations(log))
+    lacking: dict[str, int] = {}
+    for at, step in enumerate(steps):
+        for part in Transcript.__struct_fields__:
+            if getattr(step.after.transcript, part) and part not in lacking and part != "messages":
+                lacking[part] = at
+    assert lacking.keys() >= {"policies"}
+    for part, at in lacking.items():
+        empty = getattr(empty_transcript(), part)
+        check = FoldCheck(lines)
+        for step in steps[:at]:
+            check.take(step.recorded.version, step.after)
+        after = steps[at].after
+        lost = replace(after, transcript=replace(after.need_transcript("lose it"), **{part: empty}))
+        with pytest.raises(FoldDiffers, match=rf"version {at + 1} folds otherwise: \$\.transcript\.{part}"):
+            check.take(at + 1, lost)
+
+
+def test_expectations_of_an_earlier_form_are_of_control_alone() -> None:
+    (source,) = (each for each in logs_of(FOLDER) if each.where.endswith("/titled.jsonl"))
+    log = source.read().recorded()
+    earlier = []
+    for line in expectations(log):
+        entry = msgjson.decode(line)
+        earlier.append(msgjson.encode({name: said for name, said in entry.items() if name not in _LATER}))
+    check = FoldCheck(earlier)
+    assert check.requests == {"messages"}
+    for step in replay(log):
+        check.take(step.recorded.version, replace(step.after, transcript=empty_transcript()))
+    check.end()
+
+
+_LATER: Final = ("transcript", "requests")
+
+
+def test_the_corpus_holds_its_requests_to_all_that_they_say() -> None:
+    """But for logs whose contents were erased, and those of agents that changed: what they said then is not known."""
+    said = [requests_expected(file) for file in sorted(FOLDER.glob(f"*{FOLD}"))]
+    whole = [each for each in said if each >= {"system", "tools", "messages", "options"}]
+    assert len(whole) >= 95
+    assert sum("instruction" in each for each in said) >= 18
+
+
+def test_what_agents_say_is_kept_where_they_are_named(tmp_path: Path) -> None:
+    for folder, agents in (("named", [assistant(limits=Limits(max_steps=2))]), ("unnamed", [assistant()])):
+        (tmp_path / folder).mkdir()
+        add_log((FOLDER / "max_steps.jsonl").read_bytes(), tmp_path / folder, "one", "A note.", agents)
+    named, unnamed = (requests_expected(tmp_path / folder / f"one{FOLD}") for folder in ("named", "unnamed"))
+    assert named == {"system", "tools", "messages", "options"}
+    assert unnamed == {"messages", "options"}
+    assert not (tmp_path / "unnamed" / DECLARATIONS).exists()
+
+
+def test_expectations_are_written_anew(corpus: Path) -> None:
+    (source,) = logs_of(corpus)
+    before = (corpus / f"max_steps{FOLD}").read_bytes()
+    assert not refold(source)
+    (corpus / f"max_steps{FOLD}").write_text("{}\n")
+    assert refold(source)
+    assert (corpus / f"max_steps{FOLD}").read_bytes() == before
+    (corpus / f"max_steps{FOLD}").unlink()
+    assert refold(source)
 
 
 def test_logs_of_a_corpus_stay_as_they_are(tmp_path: Path) -> None:
@@ -184,6 +304,12 @@ def test_coverage_tells_what_is_never_seen() -> None:
     assert "D7" in coverage.missing("rule")
     assert (coverage + coverage).of("rule") == {"D11": 2, "D6": 2}
     assert NOTHING.missing("event") == list(possible()["event"])
+    assert coverage.of("end") == {"generate step_committed": 1}
+    assert "tools acquired" in coverage.missing("end")
+    assert coverage.missing("error") == list(possible()["error"])
+    assert coverage.of("part") == {"text": 2, "reasoning": 1}
+    assert "Released.reason=fault" in coverage.missing("value")
+    assert coverage.of("value")["Step.finish_reason=stop"] == 1
 
 
 def test_the_picture_is_svg_without_anything_from_elsewhere() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -14,6 +14,7 @@ from chatfold.testing import ClassifiedError, ScriptedProvider, Turn, VirtualTim
 from chatfold.virtual.loop import Host
 from events.messages import Usage
 from generation.context import ContextFile
+from generation.providers.contract import Provider
 from store.memory import MemoryStore
 
 Scenario: TypeAlias = Callable[["Scene"], Awaitable[str]]
@@ -96,6 +97,10 @@ def assistant(name: str = "assistant", **options: Any) -> Agent:
     return Agent(name=name, **given)
 
 
+DECLARED: Final[dict[str, Agent]] = {}
+"""The agents of all scenes so far, by their revisions: what they say is kept beside the logs."""
+
+
 class Scene:
     """Engines over one store in virtual time.
 
@@ -119,12 +124,13 @@ class Scene:
         worker: bool = True,
         store: MemoryStore | None = None,
         hooks: Sequence[PythonHook] = (),
+        providers: Mapping[str, Provider] | None = None,
         **settings: Any,
     ) -> Engine:
-        """Return an engine that is entered; its model says the script."""
+        """Return an engine that is entered; its model says the script, where there are no other providers."""
         made = self._time.engine(
-            agents or [assistant()],
-            providers={"scripted": ScriptedProvider(list(script))},
+            _declared(agents),
+            providers=providers or {"scripted": ScriptedProvider(list(script))},
             settings=Settings(**settings),
             store=store or self.store,
             worker=worker,
@@ -141,7 +147,7 @@ class Scene:
         context = process.context()
         made = context.run(
             self._time.engine,
-            agents or [assistant()],
+            _declared(agents),
             providers={"scripted": ScriptedProvider(list(script))},
             store=self.store,
         )
@@ -160,6 +166,12 @@ class Scene:
     async def holds(self) -> None:
         """Wait until a model stands at the gate."""
         await self.holding.wait()
+
+
+def _declared(agents: Sequence[Agent]) -> Sequence[Agent]:
+    given = agents or [assistant()]
+    DECLARED.update((agent.revision, agent) for agent in given)
+    return given
 
 
 def hook(*events: Any, **answer: Any) -> PythonHook:

@@ -33,7 +33,7 @@ async def _promote(engine: Engine, chat: str) -> None:
     await engine.promote_queued(chat, (await engine.queue(chat))[-1].id)
 
 
-_WAYS: Final = (
+WAYS: Final = (
     _Way(0, _send),
     _Way(0, _interrupt),
     _Way(1, _send),
@@ -42,13 +42,14 @@ _WAYS: Final = (
     _Way(1, _interrupt),
     _Way(2, _interrupt),
 )
+"""The ways."""
 
 
 async def _lose(scene: Scene, first: Callable[[], Turn], reached: Callable[[Engine, str], Awaitable[object]]) -> str:
     """Lose a worker before each way of ending its turn, and let a last one bring the chat to rest."""
     user = await scene.engine([], worker=False)
     chat = (await user.create_chat("assistant", "Hello.")).chat
-    for way in _WAYS:
+    for way in WAYS:
         for entry in await user.queue(chat):
             await user.delete_queued(chat, entry.id)
         if (await user.state(chat)).control.status == "waiting":

@@ -15,18 +15,21 @@ from typing import Final
 
 from chatfold import __version__
 from chatfold.corpus.adding import add_log
+from tests.corpus.details import DETAILS
+from tests.corpus.ends import ENDS
 from tests.corpus.exits import EXITS
+from tests.corpus.faults import FAULTS
 from tests.corpus.features import FEATURES
 from tests.corpus.fields import FIELDS
-from tests.corpus.kit import play
+from tests.corpus.kit import DECLARED, play
 from tests.corpus.lost import LOST
-from tests.corpus.picked import LOGS
+from tests.corpus.picked import AGENTS, LOGS
 from tests.corpus.states import STATES
 
 FOLDER: Final = Path(__file__).parent / "v0.2"
 """The logs of this release."""
 
-_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST}
+_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST, **ENDS, **FAULTS, **DETAILS}
 
 
 def made() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
@@ -54,7 +57,8 @@ def main(folder: Path = FOLDER) -> None:
     folder.mkdir(exist_ok=True)
     for name, note, make in made():
         if not (folder / f"{name}.jsonl").exists():
-            add_log(make(), folder, name, f"{note} (chatfold {__version__})")
+            log = make()
+            add_log(log, folder, name, f"{note} (chatfold {__version__})", [*AGENTS, *DECLARED.values()])
             sys.stdout.write(f"{name}\n")
 
 

@@ -12,7 +12,9 @@ from typing import Final
 
 from chatfold import __version__
 from chatfold.testing.conversations import converse
+from chatfold.testing.conversations.agents import AGENTS as CONVERSING
 from chatfold.testing.simulation import simulate
+from chatfold.testing.simulation.agents import AGENTS as SIMULATED
 from events.digest import GENESIS
 from events.encoding import encode_each
 from events.envelope import Recorded, StoredEvent
@@ -22,6 +24,9 @@ from events.vocabulary import ChatCreated, ChatForked
 from tests.checked_logs import watched
 
 WORLDS: Final = {"simulated": simulate, "conversed": converse}
+
+AGENTS: Final = (*CONVERSING, *SIMULATED.values())
+"""The agents of both worlds."""
 
 PICKED: Final = (
     ("conversed", 233, "chat0"),

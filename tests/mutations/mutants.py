@@ -7,25 +7,13 @@ before you write them down.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from chatfold.corpus.gate import Check
-
-
-class Mutant(NamedTuple):
-    """A wrong change, and what the gate says of it: the first log that shows it, the check, the version, the rule."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    log: str
-    check: Check
-    version: int
-    rule: str
-
+from tests.mutations.mutant import Mutant
+from tests.mutations.said import SAID
 
 MUTANTS: Final = (
+    *SAID,
     Mutant(
         name="client_calls_run_here",
         file="generation/decide.py",
@@ -107,7 +95,7 @@ MUTANTS: Final = (
         file="events/indexes.py",
         old="    indexes.steps += 1\n",
         new="    indexes.steps += body.interrupted\n",
-        log="answer",
+        log="agent_elsewhere",
         check="fold",
         version=5,
         rule="D11",
@@ -127,7 +115,7 @@ MUTANTS: Final = (
         file="events/messages.py",
         old="            read += other.cache_read\n",
         new="            read += 0\n",
-        log="answer",
+        log="agent_elsewhere",
         check="fold",
         version=5,
         rule="D11",
@@ -137,7 +125,7 @@ MUTANTS: Final = (
         file="events/indexes.py",
         old=("        if indexes.assistants_after == 1:\n            indexes.first_context_tokens"),
         new=("        if indexes.assistants_after:\n            indexes.first_context_tokens"),
-        log="approval",
+        log="agent_elsewhere",
         check="fold",
         version=14,
         rule="D11",
@@ -177,9 +165,9 @@ MUTANTS: Final = (
         file="chatstate/handlers/worker.py",
         old=("        added=kept,\n        unknown=_lost(ctx.control.indexes.open_calls),\n"),
         new="        unknown=_lost(ctx.control.indexes.open_calls),\n",
-        log="simulated_249_chat0",
+        log="failures",
         check="rerun",
-        version=17,
+        version=5,
         rule="D11",
     ),
     Mutant(
@@ -197,7 +185,7 @@ MUTANTS: Final = (
         file="generation/retry.py",
         old="    return DELAYS_US[min(max(failures, 0), len(DELAYS_US) - 1)]\n",
         new="    return DELAYS_US[0]\n",
-        log="given_up",
+        log="cut_again",
         check="rerun",
         version=8,
         rule="D11",
@@ -207,10 +195,10 @@ MUTANTS: Final = (
         file="generation/retry.py",
         old="    if not error.retryable or attempts >= max_attempts:\n",
         new="    if not error.retryable or attempts > max_attempts:\n",
-        log="given_up",
+        log="ended_collecting",
         check="rerun",
-        version=11,
-        rule="D11",
+        version=19,
+        rule="D8",
     ),
     Mutant(
         name="an_interruption_keeps_nothing",
@@ -261,7 +249,7 @@ MUTANTS: Final = (
             "            self._scope.cancel(Cause.SHUTDOWN)\n"
         ),
         new="        self._release = reason\n",
-        log="handed_over",
+        log="drained",
         check="rerun",
         version=5,
         rule="D11",
@@ -271,7 +259,7 @@ MUTANTS: Final = (
         file="generation/runner.py",
         old=("    def _stopping(self) -> ReleaseReason | None:\n        return self._release\n"),
         new=("    def _stopping(self) -> ReleaseReason | None:\n        return None\n"),
-        log="handed_over",
+        log="drained",
         check="rerun",
         version=5,
         rule="D11",
@@ -281,9 +269,9 @@ MUTANTS: Final = (
         file="generation/runner.py",
         old=("        if not task.current(control):\n            return Cause.HISTORY_CHANGED\n"),
         new="",
-        log="edits",
+        log="edited_running",
         check="rerun",
-        version=6,
+        version=9,
         rule="D11",
     ),
     Mutant(
@@ -351,7 +339,7 @@ MUTANTS: Final = (
         file="chatstate/handlers/worker.py",
         old="        again=_again(control.indexes.open_calls) if takeover else (),\n",
         new="",
-        log="taken_over_running",
+        log="lost_running_thrice",
         check="rerun",
         version=7,
         rule="D1",
@@ -371,9 +359,9 @@ MUTANTS: Final = (
         file="generation/prompt_parts.py",
         old="            return _text(text_of(part.text), _metadata(part.metadata))\n",
         new="            return _text(text_of(part.text)[::-1], _metadata(part.metadata))\n",
-        log="client_gone",
+        log="authors",
         check="rerun",
-        version=16,
+        version=10,
         rule="D11",
     ),
 )

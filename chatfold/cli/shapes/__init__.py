@@ -6,7 +6,7 @@ from chatfold.cli.shapes.base import Shape
 from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, Said, StateLine, Turned, WorkerLine
 from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
 from chatfold.cli.shapes.comparing import ChangeLine, Compared, FirstWhere, ForkedLine
-from chatfold.cli.shapes.corpus import AddedLog, CorpusLine, CoverageLine
+from chatfold.cli.shapes.corpus import AddedLog, CorpusLine, CoverageLine, RefoldedLog
 from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine
 from chatfold.cli.shapes.replaying import DriftLine, ReplayedLog, WhyLine
 from chatfold.cli.shapes.reruns import RerunLine, SectionLine
@@ -31,6 +31,7 @@ __all__ = [
     "PartLine",
     "Problem",
     "RecordedLine",
+    "RefoldedLog",
     "RepairedLine",
     "ReplayedLog",
     "RerunLine",
@@ -49,6 +50,6 @@ __all__ = [
 SHAPES: Final[tuple[type[Shape], ...]] = (
     ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
     Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine, SectionLine,
-    RecordedLine, CorpusLine, CoverageLine, AddedLog, Compared, ChangeLine, FirstWhere, ForkedLine,
+    RecordedLine, CorpusLine, CoverageLine, AddedLog, RefoldedLog, Compared, ChangeLine, FirstWhere, ForkedLine,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

@@ -40,7 +40,7 @@ class CoverageLine(Shape, frozen=True, kw_only=True, tag="coverage"):
     """What ``corpus coverage`` says of each kind of thing.
 
     Attributes:
-        of: ``transition``, ``rule``, ``event``, ``reason``, ``cause``, ``boundary`` or ``field``.
+        of: ``transition``, ``rule``, ``event``, ``end``, ``error``, ``part``, ``reason``, ``value`` or ``field``.
         possible: How many there are.
         covered: How many of them some log has.
         seen: How often each was seen, by its name.
@@ -62,3 +62,15 @@ class AddedLog(Shape, frozen=True, kw_only=True, tag="added"):
     """
 
     log: str
+
+
+class RefoldedLog(Shape, frozen=True, kw_only=True, tag="refolded"):
+    """What ``corpus refold`` says of each log.
+
+    Attributes:
+        log: The log's file.
+        changed: Whether its fold expectations are others than they were.
+    """
+
+    log: str
+    changed: bool

@@ -58,7 +58,8 @@ FILES: Final[dict[str, int]] = {
     "verify tools.jsonl": 0,
     "corpus check corpus --jobs 1": 0,
     "corpus coverage corpus --svg coverage.svg --missing": 0,
-    "corpus add exclusive.jsonl corpus --note added": 0,
+    "corpus add exclusive.jsonl corpus --note added --agents shop:AGENTS": 0,
+    "corpus refold corpus": 0,
     "record tools.jsonl --redact rules.toml -o out": 0,
     "record logs --jobs 1 --errors -o others": 0,
 }

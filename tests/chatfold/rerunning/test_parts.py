@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from chatfold.replaying.logs import Log
+from chatfold import ModelConfig
+from chatfold.replaying.logs import Log, LogSource
 from chatfold.rerunning.answers import classified, finish_of, judged, parts_of, told_of
 from chatfold.rerunning.compare import NOT_COMPARED, differences
+from chatfold.rerunning.declarations import (
+    Declarations,
+    DeclarationsFileError,
+    read_declarations,
+    sections_known,
+    write_declarations,
+)
 from chatfold.rerunning.filling import filled, lacking
 from chatfold.rerunning.inverse import INVERSES, command_of
 from chatfold.rerunning.script import Script
+from chatfold.testing.conversations.agents import AGENTS as CONVERSING
+from chatstate.decide import decide
 from events import vocabulary as v
 from events.content import Absent, Content
 from events.envelope import Recorded
 from events.ids import MessageId, call_key
 from events.messages import Message, Step, Usage
 from events.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from events.paths import contents
 from events.records import ErrorInfo
 from events.replay import replay
 from generation.assemble import Assembler
 from generation.error_texts import given_up
+from generation.policy import policy_of
+from tests.corpus.kit import assistant
+from tests.corpus.make import FOLDER
 
 MADE = {
     v.Acquired,
@@ -52,7 +69,7 @@ def test_each_type_of_event_is_given_or_comes() -> None:
 
 def test_a_command_has_the_trigger_of_its_event(log: Log) -> None:
     for step in replay(log.recorded()):
-        command = command_of(step.recorded.event, step.before.control)
+        command = command_of(step.recorded.event, step.before)
         assert (command is None) is (type(step.recorded.event) in MADE)
         assert command is None or command.trigger == step.recorded.event.trigger
 
@@ -222,3 +239,104 @@ def _filled(message: Message) -> Message:
     from chatfold.rerunning.filling import _filled
 
     return _filled(message)
+
+
+REPAIRED: Final = (
+    TextPart(text=Content("half \ufffd\ufffd"), repaired=("$.text",)),
+    ReasoningPart(text=Content("hm"), metadata=Content({"a": ["\ufffd"], "b": 1}), repaired=("$.metadata.a[0]",)),
+    ToolCallPart(
+        name="look_up",
+        arguments=Content('{"a": "\ufffd"}'),
+        provider_call_id="c",
+        runner="local",
+        repaired=("$.arguments.a",),
+    ),
+    TextPart(text=Content("as it came: \ufffd")),
+)
+
+
+def test_what_was_repaired_is_broken_again_so_that_it_is_repaired_again() -> None:
+    assembler = Assembler({})
+    for part in parts_of(Message(role="assistant", parts=REPAIRED)):
+        assembler.add(part)
+    made = assembler.parts(MessageId("1.0"))
+    assert [bool(part.repaired) for part in made] == [True, True, True, False]  # type: ignore[union-attr]  # all have it
+    assert [[content for _, content in contents(part)] for part in made] == [
+        [content for _, content in contents(part)] for part in REPAIRED
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "trigger", "left_out"),
+    [
+        ("effort_kept", "set_model", {"effort": UNSET}),
+        ("authors", "edit", {"message.author": None}),
+        ("budget_raised_twice", "submit_results", {"budget.raised.tokens": None}),
+    ],
+)
+def test_a_command_says_no_more_than_it_must(log: str, trigger: str, left_out: dict[str, object]) -> None:
+    """What the engine fills in must come out again by itself."""
+    events = LogSource("file", str(FOLDER / f"{log}.jsonl")).read().recorded()
+    step = [each for each in replay(events) if each.recorded.event.trigger == trigger][-1]
+    command = command_of(step.recorded.event, step.before)
+    for path, value in left_out.items():
+        assert attrgetter(path)(command) == value
+    assert decide(step.before, command, step.recorded.envelope.recorded_at).event == step.recorded.event  # type: ignore[arg-type]
+
+
+def test_the_arguments_that_a_call_is_run_with_are_known() -> None:
+    script = Script(LogSource("file", str(FOLDER / "approval.jsonl")).read().recorded())
+    assert script.arguments == {
+        "5.0.0": '{"path":"/a"}',
+        "5.0.1": '{"path": "/other"}',
+        "5.0.2": '{"path":"/c"}',
+    }
+
+
+def test_declarations_come_back_as_they_were_written(tmp_path: Path) -> None:
+    kept = Declarations()
+    agents = [*CONVERSING, assistant(system=["One.", "Two."])]
+    for each in agents:
+        kept.take(each)
+    file = tmp_path / "declarations.json"
+    assert read_declarations(file) == Declarations()
+    write_declarations(file, kept)
+    first = file.read_bytes()
+    assert read_declarations(file) == kept
+    write_declarations(file, read_declarations(file))
+    assert file.read_bytes() == first
+    (last,) = (policy_of(each) for each in agents[-1:])
+    found = kept.of("assistant", [last])
+    assert found is not None
+    assert found.system == ("One.", "Two.")
+    assert kept.of("assistant", [last, replace(last, revision="another")]) is None
+    assert kept.of("nobody", [last]) is None
+
+
+@pytest.mark.parametrize("text", ["nothing", "[]", '{"agents": {"r": {"tools": 1}}}', '{"chatfold_declarations": 2}'])
+def test_what_is_no_file_of_declarations_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "declarations.json"
+    file.write_text(text)
+    with pytest.raises(DeclarationsFileError, match=r"declarations\.json"):
+        read_declarations(file)
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "kept", "sections"),
+    [
+        ("You help.", {}, True, {"system", "tools", "options"}),
+        ("You help.", {}, False, {"options"}),
+        ("", {}, False, {"system", "options"}),
+        ("You help.", {"store": True}, True, {"system", "tools"}),
+    ],
+)
+def test_which_sections_follow_from_what_is_at_hand(
+    system: str, options: dict[str, Any], kept: bool, sections: set[str]
+) -> None:
+    agent = assistant(system=system, model=ModelConfig(provider="openai", name="m", options=options))
+    declarations = Declarations()
+    if kept:
+        declarations.take(agent)
+    policy = policy_of(agent, retry_unit=1.0)
+    assert sections_known({"p": policy}, declarations) == {"p": sections}
+    assert sections_known({"p": replace(policy, retry_unit_us=None)}, declarations) == {"p": sections - {"options"}}

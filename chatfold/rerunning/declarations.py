@@ -1,0 +1,128 @@
+"""What agents said in each request when a log was written, where that was kept: system texts, tools.
+
+A log has digests of it alone. Kept by the revision of the agent that a policy records, it lets a rerun make the same
+requests without the agents: what a rerun then makes otherwise is another way of building requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from chatfold.rerunning.sections import Section
+from events.given import checked_kind
+from events.records import Policy
+from generation.agents import Agent
+from generation.providers.native import ProviderTool
+
+FORM: Final = 1
+
+
+class DeclaredTool(Struct, frozen=True, kw_only=True):
+    """A tool as models see it; as :class:`generation.prompt_types.ToolSpec`, in a form that can be read back."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Declaration(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one agent said in each request.
+
+    Attributes:
+        system: Its system texts.
+        tools: Its tools as models see them, active or not.
+        native: What the service runs for it.
+    """
+
+    system: tuple[str, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
+    native: tuple[ProviderTool, ...] = ()
+
+
+class Declarations(Struct, kw_only=True):
+    """What agents said, by their revisions."""
+
+    chatfold_declarations: int = FORM
+    agents: dict[str, Declaration] = field(default_factory=dict)
+
+    def take(self, agent: Agent) -> None:
+        """Keep what an agent says."""
+        self.agents[agent.revision] = Declaration(
+            system=agent.system_texts,
+            tools=tuple(
+                DeclaredTool(name=tool.name, description=tool.description, schema=tool.schema) for tool in agent.tools
+            ),
+            native=tuple(agent.provider_tools),
+        )
+
+    def of(self, agent: str, policies: Iterable[Policy]) -> Declaration | None:
+        """Return what an agent said under all policies of a log; None where that is not known, or it changed."""
+        revisions = list({policy.revision for policy in policies if policy.agent == agent})
+        return self.agents.get(revisions[0]) if len(revisions) == 1 else None
+
+
+NOTHING_KEPT: Final = Declarations()
+
+
+class DeclarationsFileError(ValueError):
+    """A file is no file of declarations; the text says which, and why."""
+
+
+def read_declarations(path: Path) -> Declarations:
+    """Return what a file of declarations holds; nothing where there is none.
+
+    Raises:
+        DeclarationsFileError: It is none.
+        OSError: It cannot be read.
+        InvalidValue: It is no path.
+    """
+    checked_kind(path, Path, "$.path", "a Path")
+    try:
+        read = msgspec.json.decode(path.read_bytes(), type=Declarations)
+    except FileNotFoundError:
+        return Declarations()
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DeclarationsFileError(f"{path} is no file of declarations: {error}") from None
+    if read.chatfold_declarations != FORM:
+        said = f"{path} is a file of declarations of form {read.chatfold_declarations}"
+        raise DeclarationsFileError(f"{said}; {FORM} is known here")
+    return read
+
+
+def write_declarations(path: Path, declarations: Declarations) -> None:
+    """Write a file of declarations, the same bytes for the same declarations.
+
+    Raises:
+        InvalidValue: It is no path, or these are none.
+        OSError: It cannot be written.
+    """
+    checked_kind(path, Path, "$.path", "a Path")
+    checked_kind(declarations, Declarations, "$.declarations", "declarations, as read_declarations gives them")
+    said = json.dumps(msgspec.to_builtins(declarations), indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(said + "\n", encoding="utf-8")
+
+
+def sections_known(policies: Mapping[str, Policy], declarations: Declarations) -> Mapping[str, frozenset[Section]]:
+    """Return, by the digest of each policy of a log, the sections of its requests that follow from what is at hand.
+
+    Options follow from a policy alone where it says that there are none beside those that it has.
+    """
+    return {digest: frozenset(_known(policy, policies, declarations)) for digest, policy in policies.items()}
+
+
+def _known(policy: Policy, policies: Mapping[str, Policy], declarations: Declarations) -> Iterable[Section]:
+    declared = declarations.of(policy.agent, policies.values())
+    if declared is not None:
+        yield "tools"
+    if declared is not None or all(not each.system for each in policies.values() if each.agent == policy.agent):
+        yield "system"
+    models = [model for model in (policy.model, policy.compaction_model) if model is not None]
+    # A chat of an older level has neither recorded.
+    if policy.retry_unit_us is not None and not any(model.options for model in models):
+        yield "options"
