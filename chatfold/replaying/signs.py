@@ -18,6 +18,7 @@ from chatfold.replaying.words import error_name
 from events import vocabulary as v
 from events.control import OpenCall
 from events.effects import Effects, Interrupting
+from events.envelope import AT_REST
 from events.ids import CallKey
 from events.parts import ToolCallPart
 from events.reasons import Reason
@@ -359,18 +360,22 @@ def empty_answer(turn: Turn) -> Iterator[Sign]:
 
 
 def interrupted(turn: Turn) -> Iterator[Sign]:
-    """An end by a user."""
-    for step in turn.steps:
-        event, before = step.recorded.event, step.before.control
-        if before.interrupting:  # it was ended already, and that was told
-            continue
-        if isinstance(event, Interrupting) and before.status in ("running", "pending", "requires_action"):
-            actor = step.recorded.envelope.actor.id
-            yield Sign(
-                step.recorded.version,
-                f"{'A user' if actor is None else f'The user {actor}'} ended the turn ({step.recorded.envelope.type}).",
-                "Nothing, where that was wanted; resume the chat where it was not.",
-            )
+    """An end by a user; of one that was resumed and ended again the last."""
+    ends = [step for step in turn.steps if _ends_it(step)]
+    for step in ends[-1:]:
+        actor = step.recorded.envelope.actor.id
+        yield Sign(
+            step.recorded.version,
+            f"{'A user' if actor is None else f'The user {actor}'} ended the turn ({step.recorded.envelope.type}).",
+            "Nothing, where that was wanted; resume the chat where it was not.",
+        )
+
+
+def _ends_it(step: ReplayStep) -> bool:
+    """Whether a user ends a turn with an event that was not ended by one already."""
+    before = step.before.control
+    under_way = before.status not in AT_REST and not before.interrupting
+    return under_way and isinstance(step.recorded.event, Interrupting)
 
 
 def _names(calls: tuple[OpenCall, ...], keys: tuple[CallKey, ...]) -> str:
