@@ -166,8 +166,9 @@ def _transcript(state: ChatState, keep: frozenset[Kept]) -> Iterator[str]:
 
 
 def _indented(text: str) -> Iterator[str]:
+    """Yield lines of what was said, behind a mark: none may pass for a line of ours, nor for a doctest to be run."""
     for line in text.split("\n"):
-        yield f"{_INDENT}{line}" if line else ""
+        yield f"{_INDENT}| {line}" if line else f"{_INDENT}|"
 
 
 def _of_message(message: Message, keep: frozenset[Kept]) -> Iterator[str]:

@@ -23,7 +23,7 @@ class ChatSnapshotExtension(SingleFileSnapshotExtension):
     A log is what :data:`chatfold.testing.asserts.AnyLog` says.
     """
 
-    file_extension = "chat.txt"
+    file_extension = "chat"  # not .txt: what is said in a chat is no doctest, which pytest looks for in test*.txt
     _write_mode = WriteMode.TEXT
 
     keep: ClassVar[tuple[Kept, ...]] = ()

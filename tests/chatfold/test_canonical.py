@@ -72,14 +72,14 @@ WANTED: Final = """\
       D6 finish(complete): last="assistant"
 == transcript
 [1.0] user
-      What is 2 + 3?
+      | What is 2 + 3?
 [5.0] assistant  tool_calls
-      (call, local) add {"a":2,"b":3}
+      | (call, local) add {"a":2,"b":3}
 [8.0] tool
-      (result of 5.0.0, done) 5
+      | (result of 5.0.0, done) 5
 [10.0] assistant  stop
-      It is
-        five.
+      | It is
+      |   five.
 == at the end
 waiting W
 """

@@ -30,15 +30,28 @@ def kept(project: pytest.Pytester, run: Run) -> Path:
 
 
 def test_one_file_for_each_log(kept: Path, run: Run) -> None:
-    files = sorted(kept.rglob("*.chat.txt"))
-    assert [file.name for file in files] == [f"test_it[logs.{name}].chat.txt" for name in ("one", "two")]
-    assert "[5.0] assistant  stop\n      Hi.\n" in files[0].read_text(encoding="utf-8")
+    files = sorted(kept.rglob("*.chat"))
+    assert [file.name for file in files] == [f"test_it[logs.{name}].chat" for name in ("one", "two")]
+    assert "[5.0] assistant  stop\n      | Hi.\n" in files[0].read_text(encoding="utf-8")
     for parallel in ((), ("-n", "2")):
         run(*parallel, syrupy=True).assert_outcomes(passed=2)
 
 
+def test_what_is_said_in_a_chat_is_not_run_as_a_doctest(project: pytest.Pytester, run: Run) -> None:
+    project.makeconftest("")
+    write_log(project.path / "logs" / "one.jsonl", ">>> open('ran', 'w').close()\n\n")
+    project.makepyfile(TEST)
+    run("--snapshot-update", syrupy=True).assert_outcomes(passed=1)
+    (snapshot,) = project.path.rglob("*.chat")
+    assert ">>> open" in snapshot.read_text(encoding="utf-8")
+    assert snapshot.name.startswith("test_")
+    run(syrupy=True).assert_outcomes(passed=1)
+    run("--doctest-glob=*.chat", "__snapshots__", syrupy=True).assert_outcomes()
+    assert not (project.path / "ran").exists()
+
+
 def test_a_change_is_told_in_words(kept: Path, run: Run) -> None:
-    file = min(kept.rglob("*.chat.txt"))
+    file = min(kept.rglob("*.chat"))
     text = file.read_text(encoding="utf-8").replace("D6 finish(complete)", "D10 compact(automatic)")
     file.write_text(text, encoding="utf-8")
     result = run("-vv", syrupy=True)
@@ -53,7 +66,7 @@ def test_an_unused_one_is_reported(kept: Path, project: pytest.Pytester, run: Ru
     result = run(syrupy=True)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*1 snapshot unused*"])
-    assert len(list(kept.rglob("*.chat.txt"))) == 2
+    assert len(list(kept.rglob("*.chat"))) == 2
 
 
 def test_what_is_kept_can_be_chosen(project: pytest.Pytester, run: Run) -> None:
@@ -70,7 +83,7 @@ def test_what_is_kept_can_be_chosen(project: pytest.Pytester, run: Run) -> None:
         """
     )
     run("--snapshot-update", syrupy=True).assert_outcomes(passed=1)
-    assert "tokens input=" in next(project.path.rglob("*.chat.txt")).read_text(encoding="utf-8")
+    assert "tokens input=" in next(project.path.rglob("*.chat")).read_text(encoding="utf-8")
 
 
 def test_without_syrupy_it_says_what_to_install(project: pytest.Pytester, run: Run) -> None:
