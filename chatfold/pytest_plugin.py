@@ -57,6 +57,8 @@ def _for_each_log(metafunc: pytest.Metafunc) -> None:
         pytest.fail(
             f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')", pytrace=False
         )
+    if strange := [name for mark in marks for name in mark.kwargs]:
+        pytest.fail(f"{MARKER} takes files, folders and patterns, and no {strange[0]}=", pytrace=False)
     _ready()
     from chatfold.testing.fixtures import LogsNotFound, sources_of
 

@@ -22,6 +22,7 @@ from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID
 from chatfold.rerunning.declarations import DeclarationsFileError
 from events.diff import plain
+from events.errors import InvalidValue
 from events.ids import ChatId
 from events.logfile import header_of, write_log
 
@@ -88,7 +89,10 @@ def run_coverage(out: Out, folder: Path, *, svg: Path | None, missing: bool, jso
     sources = logs_of(folder)
     with progress(out, "reading logs", len(sources)) as advance:
         for source in sources:
-            total += coverage_of(source.read().recorded())
+            try:
+                total += coverage_of(source.read().recorded())
+            except InvalidValue as error:  # events are missing
+                raise UsageProblem(f"{source.name}: {error.why}; `chatfold corpus check` says more") from None
             advance()
     for kind in KINDS:
         lacking = total.missing(kind)

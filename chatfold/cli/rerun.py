@@ -18,7 +18,7 @@ from chatfold.cli.progress import progress
 from chatfold.cli.shapes import EventLine, RerunLine, SectionLine
 from chatfold.cli.sources import all_named
 from chatfold.cli.timeline import line_of, print_timeline
-from chatfold.replaying.logs import LogSource, SourceNotFound
+from chatfold.replaying.logs import LogSource, SourceNotFound, problem_of
 from chatfold.replaying.many import each
 from chatfold.rerunning.run import RerunReport, rerun_events
 from chatfold.rerunning.sections import (
@@ -123,7 +123,7 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
         recorded = log.recorded()
         then = _sections(source, wanted.sections)
     except (EventsError, SectionsFileError, SourceNotFound, OSError) as error:
-        return _not_run(source, str(error))
+        return _not_run(source, problem_of(source.name, error))
     agents = load_agents(wanted.agents) if wanted.agents else ()
     report = rerun_events(log.name, recorded, agents, redacted=log.redacted)
     sections = [change for change in report.sections if change.section not in wanted.ignored]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, requests_expected
 from chatfold.replaying.decisions import DRIFTS, decision_drifts
-from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs
+from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs, problem_of
 from chatfold.replaying.many import each
 from chatfold.rerunning.declarations import read_declarations
 from chatfold.rerunning.run import rerun_events
@@ -128,7 +128,7 @@ def check_log(source: LogSource, checks: Collection[Check] = CHECKS) -> CheckedL
         altered = log.altered()
         events = log.recorded()
     except (EventsError, SourceNotFound, OSError) as error:
-        return CheckedLog(log=name, finding=CorpusFinding(log=name, check="read", problem=str(error)))
+        return CheckedLog(log=name, finding=CorpusFinding(log=name, check="read", problem=problem_of(name, error)))
     if altered is not None:
         problem = f"it is not as it was written: {altered.why}"
         changed = CorpusFinding(log=name, check="read", problem=problem, version=altered.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIfFailed, needs_transcript
-from chatfold.replaying.logs import LOG, Log, LogSource, SourceNotFound
+from chatfold.replaying.logs import LOG, Log, LogSource, SourceNotFound, problem_of
 from chatfold.replaying.whatif import WhatIfNames
 from chatstate.errors import Refusal
 from events.errors import EventsError
@@ -66,7 +66,7 @@ def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool
             if not everything:
                 break
     except (EventsError, WhatIfFailed) as error:
-        problem = str(error)
+        problem = problem_of(log.name, error)
     altered = log.altered()
     return CheckedLog(
         name=log.name,
@@ -90,5 +90,5 @@ def check_source(source: LogSource, names: WhatIfNames = _NOTHING, *, everything
     try:
         log = source.read()
     except (SourceNotFound, EventsError, Refusal, StoreError, OSError) as error:
-        return CheckedLog(name=source.name, problem=str(error))
+        return CheckedLog(name=source.name, problem=problem_of(source.name, error))
     return check_decisions(log, names, everything=everything)

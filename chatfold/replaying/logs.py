@@ -18,7 +18,7 @@ from msgspec import Struct
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
-from events.errors import DigestMismatch
+from events.errors import DigestMismatch, EventsError, LogFileError
 from events.given import checked_items, checked_kind
 from events.logfile import LogFile, read_log
 
@@ -60,6 +60,7 @@ class Log(Struct, frozen=True, kw_only=True):
         blobs: Large contents by digest (hex); a file holds those that were packed.
         mark: The header's mark of a log whose contents are not what was said (``chatfold record``): as long, and of the
             same form. None: they are.
+        is_file: Whether an event that cannot be read is told as a line of a file.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Log(Struct, frozen=True, kw_only=True):
     events: tuple[StoredEvent, ...]
     blobs: Mapping[str, bytes]
     mark: str | None = None
+    is_file: bool = False
 
     @property
     def redacted(self) -> bool:
@@ -79,7 +81,7 @@ class Log(Struct, frozen=True, kw_only=True):
         Raises:
             EventsError: One of them cannot be read.
         """
-        return list(decode_each(self.events, blobs=self.blobs))
+        return list(self._told(decode_each(self.events, blobs=self.blobs)))
 
     def bare(self) -> Iterator[Recorded]:
         """Yield the decoded events without their contents, which is enough for states and decisions, and quicker.
@@ -87,7 +89,19 @@ class Log(Struct, frozen=True, kw_only=True):
         Raises:
             EventsError: When an event is asked for that cannot be read.
         """
-        return decode_each(self.events, content=False)
+        return self._told(decode_each(self.events, content=False))
+
+    def _told(self, events: Iterator[Recorded]) -> Iterator[Recorded]:
+        """Yield events; of a file, say of one that cannot be read in which line of which file it is."""
+        line = 2  # behind the header
+        try:
+            for recorded in events:
+                yield recorded
+                line += 1
+        except EventsError as error:
+            if not self.is_file:
+                raise
+            raise LogFileError(self.name, line, str(error)) from error
 
     def altered(self) -> DigestMismatch | None:
         """Return where it is not as it was written; None where it is."""
@@ -135,7 +149,7 @@ class LogSource(Struct, frozen=True):
         file = read_file(self.where)
         header = file.header
         mark = header.redacted if isinstance(header.redacted, str) else None
-        return Log(name=self.name, chat=header.chat, events=file.events, blobs=file.blobs, mark=mark)
+        return Log(name=self.name, chat=header.chat, events=file.events, blobs=file.blobs, mark=mark, is_file=True)
 
     async def _stored(self) -> Log:
         # A store brings its database's driver; who reads files should not wait for it.
@@ -147,6 +161,11 @@ class LogSource(Struct, frozen=True):
         async with open_store(self.store) as store:
             loaded = await stored_log(store, self.where, blobs=True)
         return Log(name=self.where, chat=self.where, events=loaded.events, blobs=loaded.blobs)
+
+
+def problem_of(name: str, error: Exception) -> str:
+    """Return what is wrong with a log, to stand behind its name, which some errors say themselves."""
+    return str(error).removeprefix(f"{name}, ").removeprefix(f"{name}: ")
 
 
 def _no_store() -> None:

@@ -177,21 +177,30 @@ class StepApp(App[None]):
             self._show_state()
         except (EventsError, ValueError) as error:
             self.stepper.said = str(error)
+            self._pane_text.update(Text(str(error), "red"))
         line = views.status_line(self.stepper, self._fault, following=self._follow)
         self.query_one("#status", Static).update(line)
 
+    @property
+    def _pane(self) -> str:
+        """The name of the pane in front."""
+        return self.query_one(TabbedContent).active or "changed"
+
+    @property
+    def _pane_text(self) -> Static:
+        return self.query_one(f"#{self._pane}-text", Static)
+
     def _show_state(self) -> None:
         stepper = self.stepper
-        pane = self.query_one(TabbedContent).active or "changed"
-        text = self.query_one(f"#{pane}-text", Static)
+        text = self._pane_text
         if not stepper.ready:
             text.update(
                 Text(f"reading: {min(stepper.points.caught_up, stepper.log.read_to)} of {stepper.last} events", "dim")
             )
             return
         self.query_one("#machine", Static).update(views.machine(stepper.state.control, stepper.event))
-        text.update(_PANES[pane].show(stepper))
-        if pane == "prompt":
+        text.update(_PANES[self._pane].show(stepper))
+        if self._pane == "prompt":
             self.run_worker(partial(self._build, stepper.version), thread=True, exclusive=True, group="prompt")
 
     def on_tabbed_content_tab_activated(self) -> None:
@@ -248,7 +257,11 @@ class StepApp(App[None]):
 
     def action_copy_test(self) -> None:
         """Put the moment into the clipboard, as a test."""
-        moment = self.stepper.moment()
+        try:
+            moment = self.stepper.moment()
+        except (EventsError, ValueError):  # it is told as the state of this version
+            self.show()
+            return
         if moment is None:
             self.stepper.said = "before the first event there is nothing to test"
         else:

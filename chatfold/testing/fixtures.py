@@ -49,6 +49,8 @@ def sources_of(folder: Path, sources: Sequence[object]) -> dict[str, LogSource]:
         raise LogsNotFound(str(missing)) from None
     logs: dict[str, LogSource] = {}
     for each in found:
+        if not Path(each.where).exists():
+            raise LogsNotFound(f"there is no file or folder {each.where}")
         # Without what no file's name has, so that a snapshot of the test can be named so.
         name = os.path.relpath(each.where, folder).removesuffix(SUFFIX).replace(os.sep, ".")
         while name in logs:

@@ -103,7 +103,7 @@ def write(file: Path, old: str, new: str, times: int = 1) -> None:
 
 DAMAGE: Final[dict[str, tuple[Callable[[Path], object], str, str]]] = {
     "altered": (lambda corpus: write(corpus / "max_steps.jsonl", "Count.", "Court."), "read", "not as it was written"),
-    "no log": (lambda corpus: (corpus / "max_steps.jsonl").write_text("nothing\n"), "read", "max_steps.jsonl"),
+    "no log": (lambda corpus: (corpus / "max_steps.jsonl").write_text("nothing\n"), "read", "line 1: no header"),
     "another state": (
         lambda corpus: write(corpus / f"max_steps{FOLD}", '"steps":2', '"steps":3'),
         "fold",

@@ -118,7 +118,8 @@ def test_a_log_that_cannot_be_read_is_a_finding_among_others(cli: Cli, folder: P
     done = cli.run("replay", "--decide", str(folder), "--jobs", "1", "--json")
     assert done.code == 1
     logs = [line for line in done.lines if line["kind"] == "replayed"]
-    assert logs[0]["problem"].startswith(f"{folder / 'a.jsonl'}, line 1: ")
+    assert logs[0]["log"] == str(folder / "a.jsonl")
+    assert logs[0]["problem"].startswith("line 1: ")
     assert logs[2]["altered"].startswith("altered from version 1 on: ")
     assert logs[3] | {"log": ""} == logs[3] | {"log": "", "altered": None, "problem": None, "drifts": 0}
     shown = cli.run("replay", "--decide", str(folder), "--jobs", "1")

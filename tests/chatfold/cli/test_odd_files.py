@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.chatfold.cli.kit import Cli
-from tests.chatfold.stepper.kit import written
+from tests.chatfold.stepper.kit import of_a_newer_release, written
 
 COMMANDS: Final = [
     ("replay", "{}"), ("why", "{}"), ("bisect", "{}", "--when", "status == error"), ("diff", "{}", "good.jsonl"),
@@ -64,6 +64,34 @@ def test_what_is_no_log_is_refused_by_name(
     assert ODD[name] in ended.err or (name == "folder" and "log file" in ended.err)
     assert "Traceback" not in ended.err
     assert not (odd / "r").exists()
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] != "step"], ids=" ".join)
+def test_an_event_of_a_newer_release_is_told_with_its_line(
+    cli: Cli, odd: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(odd)
+    (odd / "newer.jsonl").write_bytes(of_a_newer_release((odd / "good.jsonl").read_bytes(), 6))
+    ended = cli.run(*(part.format("newer.jsonl") for part in command))
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    assert "newer.jsonl, line 7: unknown event type 'teleported' at version 6" in ended.err
+    assert not (odd / "r").exists()
+
+
+@pytest.mark.parametrize(("name", "why"), [("newer", "line 7: unknown event type"), ("missing", "events are missing")])
+def test_of_a_corpus_the_log_is_named_that_cannot_be_read(
+    cli: Cli, odd: Path, name: str, why: str, tmp_path: Path
+) -> None:
+    good = (odd / "good.jsonl").read_bytes()
+    lines = good.splitlines(keepends=True)
+    header = lines[0].replace(b'"events":25', b'"events":24')
+    bad = of_a_newer_release(good, 6) if name == "newer" else b"".join([header, *lines[1:5], *lines[6:]])
+    for file, data in (("good", good), (name, bad)):
+        (tmp_path / f"{file}.jsonl").write_bytes(data)
+    ended = cli.run("corpus", "coverage", str(tmp_path))
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    assert f"{name}.jsonl" in ended.err
+    assert why in ended.err
 
 
 @pytest.mark.parametrize("version", ["-1", "26", "x", "1.5"])

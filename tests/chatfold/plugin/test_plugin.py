@@ -78,9 +78,10 @@ def test_a_log_that_was_altered_fails_its_test(project: pytest.Pytester, run: Ru
 @pytest.mark.parametrize(
     ("mark", "said"),
     [
-        ('@pytest.mark.chatfold_logs("nowhere")', "*there is no file *nowhere*"),
+        ('@pytest.mark.chatfold_logs("nowhere")', "*there is no file or folder *nowhere*"),
         ('@pytest.mark.chatfold_logs("empty/*.jsonl")', "*no file is named like *empty/?.jsonl*"),
         ("@pytest.mark.chatfold_logs(5)", "*chatfold_logs takes files, folders and patterns, not 5*"),
+        ('@pytest.mark.chatfold_logs("logs", at=3)', "*takes files, folders and patterns, and no at=*"),
         ("", "*chatfold_log needs a mark on the test that says which: @pytest.mark.chatfold_logs('logs')*"),
     ],
 )

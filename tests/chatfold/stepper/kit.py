@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from chatfold.engine import Engine
 from chatfold.replaying.logs import LogSource
 from chatfold.stepper.longlog import LongLog, open_long
+from events.digest import GENESIS, chain
+from events.logfile import event_line, read_log
 from generation.agents import Agent
 from generation.providers.script import UseTool, turn
 from generation.providers.scripted import ScriptedProvider
@@ -39,6 +44,19 @@ def written(folder: Path, turns: int = 2) -> Path:
     file = folder / "help-1.jsonl"
     file.write_bytes(asyncio.run(talk(turns)))
     return file
+
+
+def of_a_newer_release(data: bytes, version: int) -> bytes:
+    """Return a log as a newer release may write it: sound, with an event at this version that nobody here knows."""
+    log = read_log(data.splitlines(), "newer")
+    digest, lines = GENESIS, list[bytes]()
+    for event in log.events:
+        newer = event.envelope.version == version
+        envelope = replace(event.envelope, type="teleported") if newer else event.envelope
+        digest = chain(digest, envelope, event.facts, event.content)
+        lines.append(event_line(replace(event, envelope=envelope, digest=digest)))
+    header = {**msgspec.json.decode(data.splitlines()[0]), "head": digest.hex()}
+    return msgspec.json.encode(header) + b"\n" + b"\n".join(lines) + b"\n"
 
 
 def opened(file: Path) -> LongLog:

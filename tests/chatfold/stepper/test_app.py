@@ -23,7 +23,7 @@ from chatstate.errors import ChatNotFound
 from generation.agents import Agent
 from generation.providers.scripted import ScriptedProvider
 from store import open_store
-from tests.chatfold.stepper.kit import opened, talk
+from tests.chatfold.stepper.kit import of_a_newer_release, opened, talk
 
 SIZES = [(120, 40), (80, 24)]
 
@@ -111,6 +111,18 @@ async def test_an_altered_log_is_shown_and_said_to_be() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pressed(pilot, app, [])
         assert "version 20" in said(app, "status")
+
+
+async def test_an_event_of_a_newer_release_is_said_in_each_pane() -> None:
+    lines = EventLines(of_a_newer_release(await talk(2), 6), "newer")
+    app = StepApp(Stepper(LongLog(name="newer", chat="help-1", events=lines, blobs={})), "newer")
+    async with app.run_test(size=(120, 40)) as pilot:
+        for key, pane in zip("1234", ("changed", "state", "event", "prompt"), strict=True):
+            await pressed(pilot, app, ["home", *["right"] * 6, key])
+            assert "unknown event type 'teleported'" in said(app, f"{pane}-text")
+        await pressed(pilot, app, ["y", "e", "o", "d", "end", "left", "home", "right", "1"])
+        assert "chat_created" in said(app, "changed-text")
+        assert "teleported" in said(app, "status")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
