@@ -103,6 +103,11 @@ class ToolResultPart(_Part, frozen=True, tag="tool_result", kw_only=True):
     rewritten: Content | None = None
     context: Content | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the call ended in an error of its own, which the model is told."""
+        return self.is_error and self.reason is None
+
 
 class FilePart(_Part, frozen=True, tag="file", kw_only=True):
     """A file: ``data`` is base64 text. ``FilePart.of`` makes one of bytes, and ``read`` gives them back."""

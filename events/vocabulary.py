@@ -10,8 +10,11 @@ The tag of a type and its fields are stored for ever: a changed meaning is a new
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from events.effects import Effects, EventBase
+from events.parts import ToolResultPart
 from events.records import Decision
 from events.vocabulary_keeping import (
     ActiveToolsChanged,
@@ -184,6 +187,14 @@ ENDS_TURN: Final = (
     Reconciled,
 )
 """Events that end a turn (the interrupting ones only where they do not leave that to the holder)."""
+
+
+def results_of(event: EventBase) -> Iterator[ToolResultPart]:
+    """Yield the results of calls that an event brings."""
+    if isinstance(event, ToolResultRecorded):
+        yield event.result
+    messages = event.added if isinstance(event, Effects) else ()
+    yield from (part for message in messages for part in message.parts if isinstance(part, ToolResultPart))
 
 
 def decision_of(event: Event) -> Decision | None:

@@ -92,7 +92,8 @@ def _step(event: StepCommitted, before: _Before) -> str:
 
 
 def _result(event: ToolResultRecorded, before: _Before) -> str:
-    return f"{_attempt(event, before)}: the result of {before.called([event.result.call])}"
+    what = "error" if event.result.failed else "result"
+    return f"{_attempt(event, before)}: the {what} of {before.called([event.result.call])}"
 
 
 def _unknown(calls: Sequence[CallKey], before: _Before) -> str:

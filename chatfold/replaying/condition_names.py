@@ -20,9 +20,10 @@ from events.content import Content
 from events.control import Control, Indexes
 from events.envelope import Recorded, Status
 from events.parts import ToolCallPart, ToolResultPart
+from events.reasons import Reason
 from events.records import ErrorInfo
 from events.state import ChatState
-from events.vocabulary import EVENT_TYPES, AttemptStarted, ToolResultRecorded
+from events.vocabulary import EVENT_TYPES, AttemptStarted, ToolResultRecorded, results_of
 from generation.decide import RULES
 
 Value: TypeAlias = str | int | bool | tuple[str, ...] | None
@@ -190,11 +191,17 @@ def _error(moment: Moment) -> str | None:
 def _reason(moment: Moment) -> tuple[str, ...]:
     event = moment.recorded.event
     own = getattr(event, "reason", None)
-    result = (event.result,) if isinstance(event, ToolResultRecorded) else ()
-    parts = [part for message in getattr(event, "added", ()) for part in message.parts]
-    answers = [*result, *getattr(event, "answers", ()), *(part for part in parts if isinstance(part, ToolResultPart))]
-    found = [own, *(answer.reason for answer in answers)]
+    answers = [*results_of(event), *getattr(event, "answers", ())]
+    lost = Reason.WORKER_LOST if getattr(event, "unknown", ()) else None
+    found = [own, lost, *(answer.reason for answer in answers)]
     return tuple(dict.fromkeys(each for each in found if isinstance(each, str)))
+
+
+def _failed(moment: Moment) -> tuple[str, ...]:
+    """Return the tools whose calls ended in an error of their own, as an event tells."""
+    calls = {call.key: call.name for call in moment.before.control.indexes.open_calls}
+    failed = (part.call for part in results_of(moment.recorded.event) if part.failed)
+    return tuple(dict.fromkeys(calls.get(call, "?") for call in failed))
 
 
 def text_of_event(recorded: Recorded) -> str:
@@ -242,6 +249,7 @@ EVENT_NAMES: Final[Mapping[str, EventName]] = MappingProxyType(
         "cause": EventName(Kind.WORD, "why a turn is finished", _own("cause")),
         "reason": EventName(Kind.WORDS, "why a worker let go, and why calls have no result of their own", _reason),
         "tool": EventName(Kind.WORDS, "the tools of calls that it makes, starts or answers", _tools),
+        "failed": EventName(Kind.WORDS, "the tools of calls that ended in an error of their own", _failed),
         "error": EventName(Kind.WORD, "the kind of the error that it tells of", _error),
         "text": EventName(
             Kind.TEXT, "all texts, arguments and results that it holds", lambda moment: text_of_event(moment.recorded)

@@ -20,7 +20,7 @@ from events.control import OpenCall
 from events.effects import Effects, Interrupting
 from events.envelope import AT_REST
 from events.ids import CallKey
-from events.parts import ToolCallPart
+from events.parts import ToolCallPart, ToolResultPart
 from events.reasons import Reason
 from events.records import MODEL_KINDS, AttemptKind
 from events.replay import ReplayStep
@@ -37,6 +37,8 @@ OVER_LIMIT: Final = "D9"
 COMPACT: Final = "D10"
 """The rule by which a conversation is compacted by itself."""
 _SECOND: Final = 1_000_000
+_LONGEST: Final = 120
+"""Characters of an error of a tool that are told."""
 
 
 class Sign(Struct, frozen=True):
@@ -270,6 +272,38 @@ def step_limit(turn: Turn) -> Iterator[Sign]:
             f"allows. The model called {said or 'no tool'}.",
             "Where it turned in circles, see what its tools told it; else raise max_steps, or let the user resume.",
         )
+
+
+def failed_calls(turn: Turn) -> Iterator[Sign]:
+    """Calls that ended in an error of their own, which the model was told."""
+    failed = list(_failed(turn))
+    for version, _, output in failed[-1:]:
+        counted = Counter(name for _, name, _ in failed)
+        times = {name: "once" if count == 1 else f"{count} times" for name, count in counted.most_common(5)}
+        said = ", ".join(f"{name} {often}" for name, often in times.items())
+        yield Sign(
+            version,
+            f"Calls ended in an error, which the model was told: {said}{output}.",
+            "See what the tool said, and what the model made of it (`chatfold show`). A tool that is away, or that "
+            "does not take what the model gives, says so here alone: the turn goes on.",
+        )
+
+
+def _failed(turn: Turn) -> Iterator[tuple[int, str, str]]:
+    """Yield each call that failed: the version that tells so, its tool, and what it ended with."""
+    for step in turn.steps:
+        names = {call.key: call.name for call in step.before.control.indexes.open_calls}
+        for part in v.results_of(step.recorded.event):
+            if part.failed and part.call in names:
+                yield step.recorded.version, names[part.call], _shown(part)
+
+
+def _shown(part: ToolResultPart) -> str:
+    """Return what a call ended with, shortened; nothing where that is not at hand."""
+    if part.output is None or not part.output.available:
+        return ""
+    text = " ".join(str(part.output.value).split())
+    return f"; at last: {text[:_LONGEST]}{'...' if len(text) > _LONGEST else ''}"
 
 
 def repeated_call(turn: Turn) -> Iterator[Sign]:

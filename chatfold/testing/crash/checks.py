@@ -22,7 +22,7 @@ from events.ids import CallKey
 from events.parts import ToolResultPart
 from events.reasons import Reason
 from events.replay import unchecked_replay
-from events.vocabulary import AttemptStarted, ToolResultRecorded
+from events.vocabulary import AttemptStarted, ToolResultRecorded, results_of
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -244,14 +244,10 @@ def _results(log: Sequence[Recorded]) -> Iterator[tuple[CallKey, object, Reason 
     """Yield each result: the call, and what the tool gave or the reason why there is none."""
     for each in log:
         event = each.event
-        parts: list[ToolResultPart] = [event.result] if isinstance(event, ToolResultRecorded) else []
-        if isinstance(event, Effects):
-            for answer in event.answers:
-                if answer.reason is not None:
-                    yield answer.call, None, answer.reason
-            found = (part for message in event.added for part in message.parts)
-            parts += [part for part in found if isinstance(part, ToolResultPart)]
-        for part in parts:
+        for answer in event.answers if isinstance(event, Effects) else ():
+            if answer.reason is not None:
+                yield answer.call, None, answer.reason
+        for part in results_of(event):
             if part.output is not None:
                 yield part.call, part.output.value, part.reason
             else:

@@ -53,6 +53,9 @@ FAILED = TurnFailed(error=ErrorInfo(kind="rate_limit", message=Content("Slow dow
 RESULT = ToolResultRecorded(
     attempt=1, result=ToolResultPart(call=CallKey("m1.0"), is_error=True, reason=Reason.WORKER_LOST)
 )
+BROKEN = ToolResultRecorded(
+    attempt=1, result=ToolResultPart(call=CallKey("m1.0"), is_error=True, output=Content("down"))
+)
 OPEN = state(indexes=Indexes(open_calls=(CALL,)))
 FULL = state(
     status="requires_action",
@@ -105,6 +108,10 @@ FULL = state(
         ("tool", moment(SAID, OPEN), False),
         ("tool == look_up", moment(RESULT, OPEN), True),
         ("reason == worker_lost", moment(RESULT, OPEN), True),
+        ("reason == worker_lost", moment(Released(reason="shutdown", unknown=(CallKey("m1.0"),)), OPEN), True),
+        ("failed == look_up", moment(BROKEN, OPEN), True),
+        ("failed == look_up", moment(RESULT, OPEN), False),
+        ("failed", moment(SAID, OPEN), False),
         ("reason == shutdown", moment(Released(reason="shutdown")), True),
         ("error == rate_limit", moment(FAILED), True),
         ("error", moment(SAID), False),
@@ -219,10 +226,3 @@ def test_the_page_names_all_that_can_be_asked() -> None:
     for name, named in ((name, table[name]) for table in tables for name in table):
         plain_field = named.about.startswith("`")
         assert (f"`{name}`" if plain_field else f"| `{name}` | {named.kind.value} | {named.about} |") in page
-
-
-def test_the_page_names_what_there_is() -> None:
-    rows = [line.split("|") for line in (ROOT / "docs" / "comparing.md").read_text().splitlines() if "| `" in line]
-    named = {row[1].strip().strip("`") for row in rows if row[2].strip() in ("text", "texts", "number", "yes or no")}
-    assert named
-    assert named <= STATE_NAMES.keys() | EVENT_NAMES.keys() | {"version"}

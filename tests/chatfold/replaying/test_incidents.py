@@ -85,6 +85,7 @@ def test_turns_are_the_log_in_pieces(name: str) -> None:
         ([look("a"), look("b"), look("a"), "Hi."], {}, []),
         ([look("a"), look("b"), look("a"), look("a"), "Hi."], {}, ["repeated_call"]),
         ([look("a"), look("b")], {"limits": Limits(max_steps=2)}, ["step_limit"]),
+        ([turn(UseTool("nowhere", {})), turn(UseTool("nowhere", {"a": 1})), "Hi."], {}, ["failed_calls"]),
         ([look("a"), look("b", 900), turn("So far.", usage=Usage(input=900)), "Hi."], {}, []),
     ],
     ids=[
@@ -95,6 +96,7 @@ def test_turns_are_the_log_in_pieces(name: str) -> None:
         "twice the same",
         "thrice the same",
         "steps",
+        "no such tool",
         "one compaction",
     ],
 )
@@ -143,6 +145,12 @@ def test_calls_that_ran_when_something_ended_are_told(name: str, expected: list[
 def test_a_turn_is_ended_by_users_once(name: str) -> None:
     found = [each for each in incidents(LOGS[name].read().recorded()) if each.kind == "interrupted"]
     assert len({each.turn for each in found}) == len(found)
+
+
+def test_calls_that_failed_are_counted_and_the_last_error_is_shown() -> None:
+    (sign,) = (each for each in incidents(LOGS["tools"].read().recorded()) if each.kind == "failed_calls")
+    assert not sign.fault
+    assert "nowhere once, add once, breaks once; at last: RuntimeError: broken" in sign.what
 
 
 def test_the_newest_turn_comes_first() -> None:
