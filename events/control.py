@@ -6,7 +6,7 @@ log. A ``Control`` is mutable so that a fold is cheap; outside the reducer it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -92,6 +92,11 @@ def refused_as_one(calls: Sequence[MayBeAlone]) -> bool:
     Whoever runs them: the worker, the client, or the worker once the client approves. None of them runs.
     """
     return len(calls) > 1 and any(call.exclusive for call in calls)
+
+
+def names_of_calls(calls: Iterable[OpenCall]) -> dict[CallKey, str]:
+    """Return the tools of calls, by the calls' keys."""
+    return {call.key: call.name for call in calls}
 
 
 def lost_calls(calls: Sequence[OpenCall]) -> tuple[OpenCall, ...]:

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from chatstate.classify import X, classify
 from events.content import Content
-from events.control import Control, Indexes
+from events.control import Control, Indexes, names_of_calls
+from events.effects import Effects
 from events.envelope import Recorded, Status
-from events.parts import ToolCallPart, ToolResultPart
 from events.reasons import Reason
 from events.records import ErrorInfo
 from events.state import ChatState
-from events.vocabulary import EVENT_TYPES, AttemptStarted, ToolResultRecorded, results_of
+from events.vocabulary import EVENT_TYPES, AttemptStarted, results_of
 from generation.decide import RULES
 
 Value: TypeAlias = str | int | bool | tuple[str, ...] | None
@@ -166,21 +166,15 @@ def _own(name: str) -> Callable[[Moment], Value]:
 def _tools(moment: Moment) -> tuple[str, ...]:
     """Return the tools of the calls that an event makes, starts or answers."""
     event = moment.recorded.event
-    known = {
-        call.key: call.name
-        for state in (moment.before, moment.after)
-        for call in state.control.indexes.open_calls
-    }  # fmt: skip
-    found = [known[key] for key in event.calls if key in known] if isinstance(event, AttemptStarted) else []
-    parts = [part for message in getattr(event, "added", ()) for part in message.parts]
-    parts += [event.result] if isinstance(event, ToolResultRecorded) else []
-    for part in parts:
-        if isinstance(part, ToolCallPart):
-            found.append(part.name)
-        elif isinstance(part, ToolResultPart) and part.call in known:
-            found.append(known[part.call])
-    found += [known[answer.call] for answer in getattr(event, "answers", ()) if answer.call in known]
-    return tuple(dict.fromkeys(found))
+    states = (moment.before, moment.after)
+    known = names_of_calls(call for state in states for call in state.control.indexes.open_calls)
+    made = event.tool_calls(moment.recorded.version) if isinstance(event, Effects) else ()
+    keys = [
+        *(event.calls if isinstance(event, AttemptStarted) else ()),
+        *(part.call for part in results_of(event)),
+        *(answer.call for answer in getattr(event, "answers", ())),
+    ]
+    return tuple(dict.fromkeys([*(part.name for _, part in made), *(known[key] for key in keys if key in known)]))
 
 
 def _error(moment: Moment) -> str | None:
@@ -199,7 +193,7 @@ def _reason(moment: Moment) -> tuple[str, ...]:
 
 def _failed(moment: Moment) -> tuple[str, ...]:
     """Return the tools whose calls ended in an error of their own, as an event tells."""
-    calls = {call.key: call.name for call in moment.before.control.indexes.open_calls}
+    calls = names_of_calls(moment.before.control.indexes.open_calls)
     failed = (part.call for part in results_of(moment.recorded.event) if part.failed)
     return tuple(dict.fromkeys(calls.get(call, "?") for call in failed))
 

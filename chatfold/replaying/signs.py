@@ -16,7 +16,7 @@ from msgspec import Struct
 from chatfold.replaying.turns import Turn
 from chatfold.replaying.words import error_name
 from events import vocabulary as v
-from events.control import OpenCall
+from events.control import OpenCall, names_of_calls
 from events.effects import Effects, Interrupting
 from events.envelope import AT_REST
 from events.ids import CallKey
@@ -292,7 +292,7 @@ def failed_calls(turn: Turn) -> Iterator[Sign]:
 def _failed(turn: Turn) -> Iterator[tuple[int, str, str]]:
     """Yield each call that failed: the version that tells so, its tool, and what it ended with."""
     for step in turn.steps:
-        names = {call.key: call.name for call in step.before.control.indexes.open_calls}
+        names = names_of_calls(step.before.control.indexes.open_calls)
         for part in v.results_of(step.recorded.event):
             if part.failed and part.call in names:
                 yield step.recorded.version, names[part.call], _shown(part)
@@ -413,5 +413,5 @@ def _ends_it(step: ReplayStep) -> bool:
 
 
 def _names(calls: tuple[OpenCall, ...], keys: tuple[CallKey, ...]) -> str:
-    names = {call.key: call.name for call in calls}
+    names = names_of_calls(calls)
     return ", ".join(f"{names.get(key, 'a tool')} ({key})" for key in keys)
