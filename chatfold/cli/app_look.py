@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from chatfold.cli.guard import UsageProblem
-from chatfold.cli.options import Db, Jobs, Json, LogLevel, Source, Sources
+from chatfold.cli.options import Agents, Db, Jobs, Json, LogLevel, Source, Sources
 from chatfold.cli.output import Out
 
 
@@ -187,6 +187,7 @@ def step(
     follow: Annotated[
         bool, typer.Option("--follow", help="Show what a chat in a store does from now on; nothing is written.")
     ] = False,
+    agents: Agents = None,
     db: Db = None,
     log_level: LogLevel = None,
 ) -> None:
@@ -195,17 +196,18 @@ def step(
     Keys: arrows step, Home and End, g goes to a version; d e o jump to the next decision, error or tool, t to a
     transition, / finds text, n again (capitals: backwards); b sets a breakpoint, c goes on to it; m marks a version to
     compare with; 1 to 4 change the pane; y copies the moment as a test; q ends. docs/step.md names what conditions ask.
-    It needs Textual, which the extra `step` brings.
+    With the agents of an application, the prompt has their system texts and tools, which no log has. It needs Textual,
+    which the extra `step` brings.
 
     \b
     Examples:
       chatfold step saved.jsonl --at 17
-      chatfold step CHAT --follow
+      chatfold step CHAT --follow --agents myservice.agents:AGENTS
       chatfold step saved.jsonl --break 'rule == D7 or tool == look_up'
     """
     from chatfold.cli.step import run_step
 
-    run_step(source, at=at, stop=stop, follow=follow, db=db, log_level=log_level)
+    run_step(source, at=at, stop=stop, follow=follow, agents=agents or [], db=db, log_level=log_level)
 
 
 def doctor(

@@ -27,6 +27,7 @@ from chatfold.stepper.following import EVERY_SECONDS, StoredChat
 from chatfold.stepper.jumps import JUMPS, Direction, find, to_text, to_trigger
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.panes import Timeline
+from chatfold.stepper.prompt_view import Declaration, prompt
 from chatstate.errors import Refusal
 from events.errors import EventsError
 from store.errors import StoreError
@@ -67,7 +68,7 @@ class _Pane(NamedTuple):
 _PANES: Final[Mapping[str, _Pane]] = MappingProxyType(
     {
         "changed": _Pane("Changed", "1", views.changed),
-        "state": _Pane("State", "2", lambda stepper: views.state(stepper.state)),
+        "state": _Pane("State", "2", lambda stepper: views.state(stepper.state, stepper.error())),
         "event": _Pane("Event", "3", lambda stepper: views.event(stepper.event)),
         "prompt": _Pane("Prompt", "4", lambda _: Text("building the prompt ...", "dim")),
     }
@@ -201,7 +202,8 @@ class StepApp(App[None]):
         self.query_one("#machine", Static).update(views.machine(stepper.state.control, stepper.event))
         text.update(_PANES[self._pane].show(stepper))
         if self._pane == "prompt":
-            self.run_worker(partial(self._build, stepper.version), thread=True, exclusive=True, group="prompt")
+            build = partial(self._build, stepper.version, stepper.declared())
+            self.run_worker(build, thread=True, exclusive=True, group="prompt")
 
     def on_tabbed_content_tab_activated(self) -> None:
         """Fill the tab that came to the front."""
@@ -339,13 +341,13 @@ class StepApp(App[None]):
         self.stepper.said = error or self.stepper.said
         self.show()
 
-    def _build(self, version: int) -> None:
+    def _build(self, version: int, declared: Declaration) -> None:
         worker = get_current_worker()
         with self._building:
             if worker.is_cancelled:
                 return
             try:
-                text = views.prompt(self.stepper.prompt(version))
+                text = prompt(self.stepper.prompt(version), declared)
             except (EventsError, ValueError) as error:
                 text = Text(str(error), "red")
         if not worker.is_cancelled:

@@ -6,16 +6,22 @@ stays where it was.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from chatfold.replaying.conditions import Condition, Moment, parse_condition
 from chatfold.stepper.jumps import Direction, find
 from chatfold.stepper.longlog import LongLog
+from chatfold.stepper.prompt_view import Declaration
 from events.checkpoints import EVERY, Checkpoints
 from events.envelope import Recorded
 from events.errors import InvalidValue
+from events.records import ErrorInfo
 from events.state import ChatState
 from generation.prompt import BuiltPrompt, Prompt
+
+if TYPE_CHECKING:
+    from generation.agents import Agent
 
 
 class Stepper:
@@ -25,6 +31,7 @@ class Stepper:
         log: The log.
         at: Where to begin; None for its end.
         stop_at: A breakpoint.
+        agents: Today's agents: what they declare stands before the prompts of their chats.
 
     Attributes:
         log: The log.
@@ -37,8 +44,11 @@ class Stepper:
         InvalidValue: The log has no such version.
     """
 
-    def __init__(self, log: LongLog, at: int | None = None, stop_at: Condition | None = None) -> None:
+    def __init__(
+        self, log: LongLog, at: int | None = None, stop_at: Condition | None = None, *, agents: Iterable[Agent] = ()
+    ) -> None:
         self.log: Final = log
+        self._agents: Final = {agent.name: agent for agent in agents}
         self.points: Final = Checkpoints(log.events, log.blobs)
         self._whole: Checkpoints | None = None
         self.version = len(log.events) if at is None else at
@@ -62,6 +72,18 @@ class Stepper:
     def state(self) -> ChatState:
         """The state at the version, without contents."""
         return self.points.state(self.version)
+
+    def error(self) -> ErrorInfo | None:
+        """Return the error in the state at the version, with its text where the event that has it is near."""
+        control = self.state.control
+        known = control.last_error if control.retry is None else control.retry.error
+        if known is None:
+            return None
+        for version in range(self.version, max(0, self.version - EVERY), -1):
+            if getattr(self.points.recorded(version, content=False).event, "error", None) is not None:
+                told: ErrorInfo | None = getattr(self.points.recorded(version).event, "error", None)
+                return told
+        return known
 
     @property
     def compared(self) -> int:
@@ -122,6 +144,15 @@ class Stepper:
         """Compare with this version from now on; with the version before, where this one was marked."""
         self.mark = None if self.mark == self.version else self.version
         self.said = "compared with the version before" if self.mark is None else f"compared with version {self.mark}"
+
+    def declared(self) -> Declaration:
+        """Return what today's agent of the chat says in each request, as far as it is known."""
+        control = self.state.control
+        agent = self._agents.get(control.agent)
+        if agent is None:
+            return Declaration(agent=control.agent)
+        tools = tuple(tool.spec for tool in agent.offered(control.active_tools))
+        return Declaration(agent=agent.name, system=agent.system_texts, tools=tools)
 
     def prompt(self, version: int) -> BuiltPrompt:
         """Return the prompt that a provider would get after a version. On a long log it takes its time, once.

@@ -12,25 +12,19 @@ import msgspec
 from rich.text import Text
 
 from chatfold.cli.output import one_line, printable
-from chatfold.cli.timeline import STATUS_STYLES, note, text_of, time_of
+from chatfold.cli.timeline import STATUS_STYLES, note, said_of, text_of, time_of
 from chatfold.replaying.words import explain
 from chatfold.stepper.model import Stepper
+from chatfold.stepper.styled import DIM, MOST_LINES, NAME, TEXT_WIDTH, head
 from chatstate.classify import STATUS_OF, classify
 from chatstate.table import ANY_TRIGGERS, TABLE
 from events.content import Content
 from events.control import Control
 from events.diff import changes, shown
 from events.envelope import Recorded
+from events.records import ErrorInfo
 from events.state import ChatState
 from events.vocabulary import decision_of
-from generation.prompt import BuiltPrompt
-from generation.prompt_types import PromptCall, PromptFile, PromptMessage, PromptReasoning, PromptResult
-
-DIM: Final = "dim"
-NAME: Final = "bold"
-MOST_LINES: Final = 200
-"""Lines of one list that are shown; how many more there are is said."""
-TEXT_WIDTH: Final = 2000
 
 _MACHINE: Final = (
     " pending ---> running ----> waiting",
@@ -116,7 +110,7 @@ def changed(stepper: Stepper) -> Text:
         text.append(f"from version {stepper.compared} (marked) to {stepper.version}\n", NAME)
     else:
         text.append("before the first event\n", NAME)
-    _head(text, "changed")
+    head(text, "changed")
     found = (str(each) for each in _state_changes(stepper.base, stepper.state))
     _listed(text, found, none="nothing")
     return text
@@ -139,24 +133,26 @@ def _event(text: Text, recorded: Recorded) -> None:
     if decision is None:
         return
     told = explain(decision)
-    _head(text, "why")
+    head(text, "why")
     text.append(f"{told.rule} {told.action}", "bold yellow")
     text.append(f": {printable(told.because)}\n")
     for passed in told.passed:
         text.append(f"  not {passed.rule}: {printable(passed.because)}\n", DIM)
 
 
-def state(now: ChatState) -> Text:
-    """Return what may come next, and what control holds, without what is neutral."""
+def state(now: ChatState, error: ErrorInfo | None = None) -> Text:
+    """Return what may come next, and what control holds, without what is neutral; and an error in it with its text."""
     text = Text()
     following = [trigger for trigger in TABLE.get(classify(now.control), {}) if trigger not in ANY_TRIGGERS]
     text.append("may come next: ", DIM)
     text.append(f"{', '.join(following) or 'nothing'}\n")
-    _head(text, "control")
+    if error is not None:
+        text.append(f"{printable(said_of(error))}\n", "red")
+    head(text, "control")
     neutral = Control()
     for part, empty, name in ((now.control, neutral, ""), (now.control.indexes, neutral.indexes, "indexes")):
         if name:
-            _head(text, name)
+            head(text, name)
         for field in part.__struct_fields__:
             value = getattr(part, field)
             if field != "indexes" and value != getattr(empty, field):
@@ -194,48 +190,6 @@ def _content(value: object) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def prompt(built: BuiltPrompt) -> Text:
-    """Return the prompt as a provider would get it: system texts of history, and messages, the newest last."""
-    text = Text()
-    count = len(built.messages)
-    text.append(f"{count} messages", NAME)
-    text.append(", behind the system text and the tools of the agent, which no log has\n", DIM)
-    for system in built.system:
-        _head(text, "system")
-        text.append(f"{_cut(system)}\n")
-    first = max(0, count - MOST_LINES // 4)
-    if first:
-        text.append(f"\n... {first} messages before\n", DIM)
-    for message in islice(built.messages, first, None):
-        _prompt_message(text, message)
-    return text
-
-
-def _prompt_message(text: Text, message: PromptMessage) -> None:
-    _head(text, message.role)
-    for part in message.parts:
-        match part:
-            case PromptCall(name=name, arguments=arguments, id=call):
-                said = f"calls {name}({arguments})  [{call}]"
-            case PromptResult(id=call, name=name, text=output, is_error=is_error):
-                said = f"{name} {'failed' if is_error else 'gave'} [{call}]: {output}"
-            case PromptReasoning(text=reasoning):
-                said = f"(reasoning) {reasoning}"
-            case PromptFile(media_type=media, data=data):
-                said = f"(file, {media}, {len(data)} B of base64)"
-            case _:
-                said = part.text
-        text.append(f"{_cut(said)}\n")
-
-
-def _cut(said: str) -> str:
-    return "\n".join(printable(line[:TEXT_WIDTH]) for line in said.splitlines()[:MOST_LINES])
-
-
-def _head(text: Text, name: str) -> None:
-    text.append(f"\n{name}\n" if text.plain else f"{name}\n", "bold underline")
-
-
 def _listed(text: Text, lines: Iterator[str], *, none: str) -> None:
     shown_lines: Sequence[str] = list(islice(lines, MOST_LINES + 1))
     for line in shown_lines[:MOST_LINES]:
@@ -267,8 +221,8 @@ def status_line(stepper: Stepper, fault: str | None, *, following: bool) -> Text
 def keys() -> Text:
     """Return what each key does."""
     text = Text()
-    for head, lines in _KEYS.items():
-        _head(text, head)
+    for purpose, lines in _KEYS.items():
+        head(text, purpose)
         for key, does in lines:
             text.append(f"{key:<22}", "bold")
             text.append(f"{does}\n")

@@ -29,6 +29,7 @@ def cli(tmp_path: Path) -> Cli:
     [
         (["--at", "26"], "has no version 26; its last is 25"),
         (["--follow"], "is a file, and does not grow"),
+        (["--agents", "none.such:AGENTS"], "--agents none.such:AGENTS"),
         (["--break", "status == eror"], "character 11: status is never eror; did you mean error?"),
     ],
 )

@@ -225,7 +225,8 @@ async def test_each_key_of_the_last_line_is_in_view_and_all_are_told(file: Path,
     app = StepApp(Stepper(opened(file)), str(file))
     async with app.run_test(size=(width, 24)) as pilot:
         await pressed(pilot, app, [])
-        keys = list(app.query("FooterKey").results())
+        while not (keys := list(app.query("FooterKey").results())):  # the footer is filled after the first screen
+            await pilot.pause()
         assert len(keys) == 10
         assert all(key.region.right <= width for key in keys), [key.region for key in keys]
         told = str(views.keys())

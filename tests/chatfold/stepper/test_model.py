@@ -16,13 +16,21 @@ from chatfold.stepper.as_test import as_test
 from chatfold.stepper.jumps import JUMPS, Direction, find, to_text, to_trigger
 from chatfold.stepper.longlog import EventLines, LongLog, open_long
 from chatfold.stepper.model import Stepper
+from chatfold.stepper.prompt_view import prompt
 from events.checkpoints import EVERY
 from events.codec import decode_each
 from events.errors import InvalidValue, LogFileError
 from events.logfile import parse_event_line, read_log
 from events.replay import state_at
-from tests.chatfold.stepper.kit import opened, written
+from generation.agents import Agent
+from generation.tools.contract import Tool
+from tests.chatfold.stepper.kit import look_up, opened, written
 from tests.meta.source import ROOT
+
+
+def hidden(order: str) -> str:
+    """Not active."""
+    return order
 
 
 @pytest.fixture(scope="module")
@@ -182,12 +190,32 @@ def test_the_machine_shows_where_the_chat_stands(log: LongLog) -> None:
 
 def test_the_prompt_is_what_was_said_until_then(log: LongLog) -> None:
     stepper = Stepper(log)
-    said = views.prompt(stepper.prompt(8)).plain
-    assert "3 messages" in said
+    said = prompt(stepper.prompt(8), stepper.declared()).plain
+    assert "3 messages, behind the system text and the tools of support, which no log has: --agents" in said
     assert 'calls look_up({"order":"A-0"})' in said
     assert "look_up gave [" in said
     assert "And where is order 1?" not in said
-    assert "And where is order 2?" in views.prompt(stepper.prompt(25)).plain
+    assert "And where is order 2?" in prompt(stepper.prompt(25), stepper.declared()).plain
+
+
+def test_the_prompt_has_what_an_agent_declares_today(log: LongLog) -> None:
+    tools = [Tool.from_function(look_up, crash="rerun"), Tool.from_function(hidden)]
+    today = Agent(name="support", system=["You help.", "Be brief."], tools=tools, active_tools=["look_up"])
+    stepper = Stepper(log, 8, agents=[Agent(name="sales", system="Sell."), today])
+    said = prompt(stepper.prompt(8), stepper.declared()).plain
+    assert said.startswith("3 messages, behind what support declares today")
+    assert said.index("You help.") < said.index("Be brief.") < said.index("look_up(order): Look an order up.")
+    assert said.index("look_up(order)") < said.index("Where is order 0?")
+    assert "hidden" not in said
+    assert "Sell." not in said
+
+
+def test_the_state_has_the_text_of_its_error(log: LongLog) -> None:
+    text = "config: The script has 4 turns, and none is left"
+    before, failed = Stepper(log, 24), Stepper(log, 25)
+    assert text not in views.state(before.state, before.error()).plain
+    assert text in views.state(failed.state, failed.error()).plain
+    assert text in views.changed(failed).plain
 
 
 def test_states_and_events_are_shown_without_steering_the_terminal(log: LongLog) -> None:
