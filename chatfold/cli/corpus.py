@@ -20,7 +20,7 @@ from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of, possible
 from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
 from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID
-from chatfold.rerunning.declarations import DeclarationsFileError
+from chatfold.rerunning.kept import KeptFileError
 from events.diff import plain
 from events.errors import InvalidValue
 from events.ids import ChatId
@@ -152,7 +152,7 @@ def run_add(
     data = b"".join(write_log(header, log.events, log.blobs))
     try:
         file = add_log(data, folder, name or Path(found.name).stem, note, said)
-    except (LogThere, DeclarationsFileError) as error:
+    except (LogThere, KeptFileError) as error:
         raise UsageProblem(str(error)) from error
     if json:
         out.data.json(AddedLog(log=str(file)))
@@ -173,7 +173,7 @@ def run_refold(out: Out, folder: Path, *, json: bool) -> None:
         for source in sources:
             try:
                 changed = refold(source)
-            except DeclarationsFileError as error:
+            except KeptFileError as error:
                 raise Failure(str(error)) from error
             others += changed
             advance()

@@ -20,19 +20,19 @@ from chatfold.cli.sources import all_named
 from chatfold.cli.timeline import line_of, print_timeline
 from chatfold.replaying.logs import LogSource, SourceNotFound, problem_of
 from chatfold.replaying.many import each
+from chatfold.rerunning.kept import KeptFileError
 from chatfold.rerunning.run import RerunReport, rerun_events
 from chatfold.rerunning.sections import (
     Section,
     SectionChange,
     Sections,
-    SectionsFileError,
     checked_sections,
     read_sections,
-    sections_beside,
     write_sections,
 )
+from chatfold.rerunning.then import Then, then_beside
 from chatfold.rerunning.words import grouped, section_said, section_shown, strangers_said, verdict_of
-from events.diff import Change, plain
+from events.diff import MISSING, Change, plain
 from events.envelope import Recorded
 from events.errors import EventsError, InvalidValue
 
@@ -86,6 +86,7 @@ def run_rerun(
         raise UsageProblem("--keep-sections keeps what agents say: name them with --agents MODULE:NAME")
     if agents:
         load_agents(agents)  # what is wrong with them is said once, and before anything is done
+    _given(sections)  # so is what is wrong with that file
     named = all_named(list(sources), db, log_level)
     wanted = _Wanted(agents=tuple(agents), sections=sections, ignored=_ignored(ignored), show=show)
     kept = Sections()
@@ -99,9 +100,9 @@ def run_rerun(
                 kept.update(msgspec.json.decode(done.today, type=Sections))
     if keep_sections is not None:
         write_sections(Path(keep_sections), kept)
-        out.note(f"what {len(kept.texts)} sections say is kept in {keep_sections}")
+        out.note(f"what today's requests say is kept in {keep_sections}")
     if len(named) > 1 and not json:
-        out.note(f"{again} of {len(named)} logs came out again")
+        out.note(f"{again} of {len(named)} logs came out the same")
     if again < len(named):
         raise typer.Exit(FAILED)
 
@@ -121,26 +122,46 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
             why = f"it was altered, from version {altered.version} on: {altered.why}; `chatfold verify` says more"
             return _not_run(source, why)
         recorded = log.recorded()
-        then = _sections(source, wanted.sections)
-    except (EventsError, SectionsFileError, SourceNotFound, OSError) as error:
+        kept = _kept(source, wanted.sections)
+    except (EventsError, KeptFileError, SourceNotFound, OSError) as error:
         return _not_run(source, problem_of(source.name, error))
     agents = load_agents(wanted.agents) if wanted.agents else ()
     report = rerun_events(log.name, recorded, agents, redacted=log.redacted)
-    sections = [change for change in report.sections if change.section not in wanted.ignored]
-    lines = tuple(_section_lines(sections, then, report.today, show=wanted.show))
+    changed = tuple(change for change in report.sections if change.section not in wanted.ignored)
+    report = msgspec.structs.replace(report, sections=changed)
+    then = kept.texts(recorded, redacted=log.redacted) if changed else kept.sections
+    lines = tuple(_section_lines(changed, then, report.today, show=wanted.show))
     unsaid = strangers_said(report, wanted.ignored) if wanted.agents else None
     return _Done(
         line=_line(report, recorded, lines, unsaid),
-        told=tuple(section_said(change, count) for change, count in grouped(sections)),
+        told=tuple(section_said(change, count, then, report.today) for change, count in grouped(changed)),
         contents=report.contents,
         today=msgspec.json.encode(report.today) if wanted.agents else b"",
     )
 
 
-def _sections(source: LogSource, given: str | None) -> Sections:
-    if given is not None:
-        return read_sections(Path(given))
-    return sections_beside(source.where) if source.place == "file" else Sections()
+def _given(sections: str | None) -> Sections | None:
+    """Return the sections of the file that was named.
+
+    Raises:
+        UsageProblem: It is none, or cannot be read.
+    """
+    try:
+        return None if sections is None else read_sections(Path(sections))
+    except KeptFileError as error:
+        raise UsageProblem(f"--sections: {error}") from None
+
+
+def _kept(source: LogSource, sections: str | None) -> Then:
+    """Return what was kept of the texts of then: what was named, and what lies beside a file.
+
+    Raises:
+        KeptFileError: What lies there is none, or cannot be read.
+    """
+    given = _given(sections)
+    if source.place == "file":
+        return then_beside(source.where, given)
+    return Then() if given is None else Then(sections=given)
 
 
 def _not_run(source: LogSource, why: str) -> _Done:
@@ -232,4 +253,4 @@ def _print_event(out: Out, when: str, event: EventLine | None) -> None:
 
 
 def _said(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return MISSING.value if value == plain(MISSING) else msgspec.json.encode(value).decode()

@@ -6,9 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from chatfold.corpus.expected import expectations
-from chatfold.corpus.gate import DECLARATIONS, FOLD, NOTE, beside
+from chatfold.corpus.gate import FOLD, NOTE, beside
 from chatfold.replaying.logs import LogSource
-from chatfold.rerunning.declarations import Declarations, read_declarations, write_declarations
+from chatfold.rerunning.declarations import (
+    DECLARATIONS,
+    Declarations,
+    declarations_beside,
+    read_declarations,
+    write_declarations,
+)
 from chatfold.rerunning.run import rerun_events
 from chatfold.rerunning.sections import SECTIONS, Section
 from chatfold.testing.asserts import read_events
@@ -48,7 +54,7 @@ def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Age
         LogThere: There is one of that name.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
-        DeclarationsFileError: What was kept of other agents cannot be read.
+        KeptFileError: What was kept of other agents cannot be read.
         OSError: It cannot be written.
     """
     file = folder / f"{name}.jsonl"
@@ -69,12 +75,12 @@ def refold(source: LogSource) -> bool:
     Raises:
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
-        DeclarationsFileError: What was kept of agents cannot be read.
+        KeptFileError: What was kept of agents cannot be read.
         OSError: They cannot be written.
     """
     log = source.read()
     file = beside(source, FOLD)
-    lines = _expected(read_events(log), read_declarations(file.parent / DECLARATIONS), redacted=log.redacted)
+    lines = _expected(read_events(log), declarations_beside(file), redacted=log.redacted)
     before = file.read_bytes() if file.exists() else b""
     file.write_bytes(lines)
     return lines != before

@@ -17,7 +17,7 @@ from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, r
 from chatfold.replaying.decisions import DRIFTS, decision_drifts
 from chatfold.replaying.logs import LogSource, SourceNotFound, find_logs, problem_of
 from chatfold.replaying.many import each
-from chatfold.rerunning.declarations import read_declarations
+from chatfold.rerunning.declarations import declarations_beside
 from chatfold.rerunning.run import rerun_events
 from chatfold.rerunning.words import section_said, told_of
 from chatfold.testing.prompts import prompt_problems
@@ -35,9 +35,6 @@ CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 FOLD: Final = ".fold"
 NOTE: Final = ".md"
 """What stands beside a log NAME.jsonl: NAME.fold, and NAME.md, which says what wrote it."""
-
-DECLARATIONS: Final = "declarations.json"
-"""What agents said when the logs of a folder were written."""
 
 
 class CorpusFinding(Struct, frozen=True, kw_only=True):
@@ -204,7 +201,7 @@ class _Run:
 
     def _rerun(self) -> CorpusFinding | None:
         wanted = requests_expected(beside(self._source, FOLD))
-        kept = read_declarations(Path(self._source.where).parent / DECLARATIONS)
+        kept = declarations_beside(self._source.where)
         report = rerun_events(self._source.name, self._events, redacted=self._redacted, kept=kept)
         if report.unsupported is not None:
             self.unsupported = str(report.unsupported)

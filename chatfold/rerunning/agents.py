@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, TypeAdapter
 
-from chatfold.rerunning.declarations import Declaration, Declarations, DeclaredTool
+from chatfold.rerunning.declarations import Declaration, Declarations
+from chatfold.rerunning.declared_tool import DeclaredTool
 from chatfold.rerunning.models import RecordedSource
 from chatfold.rerunning.script import Script
 from events.content import Json, same_json

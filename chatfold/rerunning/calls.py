@@ -5,9 +5,14 @@ A rerun takes results from its log, so that nothing else of it would tell. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from events.parts import ToolResultPart
+from events.diff import Change
+from events.effects import Effects
+from events.envelope import Recorded
+from events.parts import ToolCallPart, ToolResultPart
+from events.records import ToolPolicy
 from generation.tools.arguments import fits, read_arguments, was_unfit
 from generation.tools.contract import Tool
 from generation.tools.policy import ToolCall
@@ -28,25 +33,57 @@ def call_today(call: ToolCall, result: ToolResultPart | None, tools: ToolSet) ->
         return None  # that nothing ran had other reasons: an interruption, a hook
     said = None if result.output is None else result.output.value
     then = not (result.is_error and isinstance(said, str) and was_unfit(said))
-    now = call.in_force is not None and fits(tools, call.name, call.in_force)
-    if then == now:
+    why = not_taken(call.name, call.in_force, tools)
+    if then == (why is None):
         return None
-    if now:
-        return f"{call.name} would be run today, and was not then: the call was refused"
+    return why or f"{call.name} would be run today, and was not then: the call was refused"
+
+
+def not_taken(name: str, arguments: str | None, tools: ToolSet) -> str | None:
+    """Return why today's tools would not take a call of then; None where they do.
+
+    Args:
+        name: The tool's name.
+        arguments: The call's, as JSON text; None where they are not at hand: then it is asked for the tool alone.
+        tools: Today's tools.
+    """
     try:
-        tool = tools.find(call.name)
+        tool = tools.find(name)
     except CallRefused:
-        return f"there is no tool {call.name} today, which was called then"
-    why = "; ".join(_misfits(tool, call.in_force)) or "a value of them is none"
-    return f"{call.name} does not take the arguments of then: {why}"
+        return f"there is no tool {name} today, which was called then"
+    if arguments is None or fits(tools, name, arguments):
+        return None
+    why = "; ".join(_misfits(tool, arguments)) or "a value of them is none"
+    return f"{name} does not take the arguments of then: {why}"
 
 
-def _misfits(tool: Tool, arguments: str | None) -> Iterator[str]:
+def _misfits(tool: Tool, arguments: str) -> Iterator[str]:
     """Yield how the names of arguments are not those that a tool takes."""
-    given = read_arguments(arguments).keys()
+    try:
+        given = read_arguments(arguments).keys()
+    except CallRefused:
+        return
     known, required = tool.schema.get("properties"), tool.schema.get("required")
     for name in required if isinstance(required, list) else ():
         if name not in given:
             yield f"{name} is missing"
     if isinstance(known, dict):
         yield from (f"{name} is not known" for name in sorted(given - known.keys()))
+
+
+FROZEN: Final = frozenset(ToolPolicy.__struct_fields__) & frozenset(ToolCallPart.__struct_fields__) - {"name"}
+"""What a call has of its tool's declaration, from its commit on."""
+
+
+def frozen_changes(want: Recorded, found: Iterable[Change]) -> Iterator[tuple[ToolCallPart, frozenset[str]]]:
+    """Yield the calls of an event that have another declaration of their tool, and the paths of what is another one."""
+    paths = {change.path for change in found}
+    event = want.event
+    if not isinstance(event, Effects):
+        return
+    for place, message in enumerate(event.added):
+        for at, part in enumerate(message.parts):
+            if isinstance(part, ToolCallPart):
+                others = paths & {f"$.added[{place}].parts[{at}].{name}" for name in FROZEN}
+                if others:
+                    yield part, frozenset(others)

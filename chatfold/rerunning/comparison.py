@@ -11,13 +11,12 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from chatfold.rerunning.calls import call_today
+from chatfold.rerunning.calls import call_today, frozen_changes, not_taken
 from chatfold.rerunning.compare import differences
 from chatfold.rerunning.filling import lacking
 from chatfold.rerunning.sections import DECLARED, Section, SectionChange, section_changes, sections_at
 from events import vocabulary as v
-from events.diff import Change
-from events.effects import Effects
+from events.diff import MISSING, Change
 from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ToolResultPart
@@ -167,18 +166,30 @@ class Comparison:
             want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
         )
         if found:
-            said = self._gone(want)
-            self.parted = Difference(version=want.version, kind="event", want=want, got=got, changes=found, said=said)
+            self.parted = self._refused_calls(
+                Difference(version=want.version, kind="event", want=want, got=got, changes=found)
+            )
             return
         self.at += 1
 
-    def _gone(self, want: Recorded) -> str:
-        """Return which tools that an event calls are not there today; an empty text where all are."""
-        if not self._is_declared or not isinstance(want.event, Effects):
-            return ""
-        known = {tool.name for tool in self._declared[self._agent].tools}
-        names = sorted({part.name for _, part in want.event.tool_calls(want.version)} - known)
-        return f"there is no tool {', '.join(names)} today, which is called there" if names else ""
+    def _refused_calls(self, difference: Difference) -> Difference:
+        """Return a difference that says which calls of an event today's tools would not take, and take note of them.
+
+        What the engine has of such a call is no declaration: it is shown as gone, and not as another one.
+        """
+        want = difference.want
+        if want is None or not self._is_declared:
+            return difference
+        tools, gone, said = ToolSet(self._declared[self._agent].tools), set[str](), list[str]()
+        for part, paths in frozen_changes(want, difference.changes):
+            at_hand = part.arguments.available and not self._redacted
+            why = not_taken(part.name, part.arguments.text if at_hand else None, tools)
+            if why is not None:
+                self.sections.append(SectionChange(version=want.version, section="calls", then=part.name, now=why))
+                gone |= paths
+                said.append(why)
+        changes = tuple(replace(each, after=MISSING) if each.path in gone else each for each in difference.changes)
+        return replace(difference, changes=changes, said="; ".join(dict.fromkeys(said)))
 
     @property
     def _is_declared(self) -> bool:

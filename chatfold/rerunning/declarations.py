@@ -6,29 +6,22 @@ requests without the agents: what a rerun then makes otherwise is another way of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec import Struct, field
 
+from chatfold.rerunning.declared_tool import DeclaredTool
+from chatfold.rerunning.kept import FORM, read_kept, write_kept
 from chatfold.rerunning.sections import Section
 from events.given import checked_kind
 from events.records import Policy
 from generation.agents import Agent
 from generation.providers.native import ProviderTool
 
-FORM: Final = 1
-
-
-class DeclaredTool(Struct, frozen=True, kw_only=True):
-    """A tool as models see it; as :class:`generation.prompt_types.ToolSpec`, in a form that can be read back."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
+DECLARATIONS: Final = "declarations.json"
+"""What agents said when the logs of a folder were written."""
 
 
 class Declaration(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -70,29 +63,24 @@ class Declarations(Struct, kw_only=True):
 NOTHING_KEPT: Final = Declarations()
 
 
-class DeclarationsFileError(ValueError):
-    """A file is no file of declarations; the text says which, and why."""
-
-
 def read_declarations(path: Path) -> Declarations:
     """Return what a file of declarations holds; nothing where there is none.
 
     Raises:
-        DeclarationsFileError: It is none.
-        OSError: It cannot be read.
+        KeptFileError: It is none, or cannot be read.
         InvalidValue: It is no path.
     """
     checked_kind(path, Path, "$.path", "a Path")
-    try:
-        read = msgspec.json.decode(path.read_bytes(), type=Declarations)
-    except FileNotFoundError:
-        return Declarations()
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise DeclarationsFileError(f"{path} is no file of declarations: {error}") from None
-    if read.chatfold_declarations != FORM:
-        said = f"{path} is a file of declarations of form {read.chatfold_declarations}"
-        raise DeclarationsFileError(f"{said}; {FORM} is known here")
-    return read
+    return read_kept(path, "declarations", Declarations) if path.exists() else Declarations()
+
+
+def declarations_beside(log: str | Path) -> Declarations:
+    """Return the declarations in the folder of a log file; nothing where there is no file of them.
+
+    Raises:
+        KeptFileError: What is there is no file of declarations, or cannot be read.
+    """
+    return read_declarations(Path(log).parent / DECLARATIONS)
 
 
 def write_declarations(path: Path, declarations: Declarations) -> None:
@@ -102,10 +90,8 @@ def write_declarations(path: Path, declarations: Declarations) -> None:
         InvalidValue: It is no path, or these are none.
         OSError: It cannot be written.
     """
-    checked_kind(path, Path, "$.path", "a Path")
     checked_kind(declarations, Declarations, "$.declarations", "declarations, as read_declarations gives them")
-    said = json.dumps(msgspec.to_builtins(declarations), indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(said + "\n", encoding="utf-8")
+    write_kept(path, declarations)
 
 
 def sections_known(policies: Mapping[str, Policy], declarations: Declarations) -> Mapping[str, frozenset[Section]]:

@@ -56,6 +56,7 @@ class Director:
         agents: Today's agents by name.
         kept: What agents said then, as far as it was kept.
         redacted: Whether its contents are made up.
+        keeps_texts: Whether what requests say is kept.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Director:
         kept: Declarations = NOTHING_KEPT,
         *,
         redacted: bool = False,
+        keeps_texts: bool = False,
     ) -> None:
         self.chat: Final = _chat(log[0].event)
         self.agents: Final = agents
@@ -76,6 +78,7 @@ class Director:
         self.comparison: Final = Comparison(log, agents, known, redacted=redacted)
         self.warm: Final = WarmChats()
         self.today: Final = Sections()
+        self._keeps_texts: Final = keeps_texts
         self._ends_at_rest: Final = log[-1].envelope.dest != "running"
         self._journal: Final = Journal(self.store, salt, warm=self.warm, told=self.appended)
         self._player: Player | None = None
@@ -117,8 +120,8 @@ class Director:
         return Held(policy=policy_today(self.agents, control, policy, level), digest=digest)
 
     def asked(self, request: ModelRequest) -> None:
-        """Take a request that was made: what it says is kept where agents are at hand."""
-        if self.agents:
+        """Take a request that was made."""
+        if self._keeps_texts:
             self.today.take(request)
 
     def called(self, call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> None:

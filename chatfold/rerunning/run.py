@@ -45,7 +45,7 @@ class RerunReport(Struct, frozen=True, kw_only=True):
         compared: The sections that were compared: some request of the log has them, and what they follow from is known.
         strangers: Agents of the log that were not given: what they declare today was not compared.
         contents: What of the log's contents was not compared, and why: they are made up, or not there.
-        today: What today's requests say, where agents are given.
+        today: What its requests say when it is run, where agents are given.
     """
 
     log: str
@@ -100,6 +100,7 @@ def rerun_events(
     *,
     redacted: bool = False,
     kept: Declarations = NOTHING_KEPT,
+    keeps_texts: bool = False,
 ) -> RerunReport:
     """Do what ``rerun`` does, with events that are at hand.
 
@@ -109,20 +110,28 @@ def rerun_events(
         agents: Today's agents.
         redacted: Whether its contents are made up.
         kept: What agents said when it was written.
+        keeps_texts: Whether what requests say is kept (``today``) although no agents are given.
     """
     reason = unsupported(recorded)
     if reason is not None:
         return RerunReport(log=name, events=len(recorded), again=0, unsupported=reason)
     by_name = {agent.name: agent for agent in agents}
-    return _by_itself(lambda: _rerun(name, recorded, by_name, kept, redacted=redacted))
+    keeps_texts = keeps_texts or bool(by_name)
+    return _by_itself(lambda: _rerun(name, recorded, by_name, kept, redacted=redacted, keeps_texts=keeps_texts))
 
 
 def _rerun(
-    name: str, recorded: list[Recorded], agents: Mapping[str, Agent], kept: Declarations, *, redacted: bool
+    name: str,
+    recorded: list[Recorded],
+    agents: Mapping[str, Agent],
+    kept: Declarations,
+    *,
+    redacted: bool,
+    keeps_texts: bool,
 ) -> RerunReport:
     steps = _STEPS + _STEPS_PER_EVENT * len(recorded)
     loop = SimulatedLoop(Random(0), steps=steps, shuffled=False)  # noqa: S311 -- nothing is drawn
-    director = Director(recorded, agents, kept, redacted=redacted)
+    director = Director(recorded, agents, kept, redacted=redacted, keeps_texts=keeps_texts)
     found: list[Difference] = []
 
     async def main() -> None:

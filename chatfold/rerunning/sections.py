@@ -6,7 +6,6 @@ agents would send is kept there once (``Sections.take``), and later runs are com
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast, get_args
@@ -15,6 +14,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from chatfold.rerunning.declared_tool import DeclaredTool
+from chatfold.rerunning.kept import FORM, pretty, read_kept, write_kept
 from events.diff import MISSING, Change, changes
 from events.envelope import Recorded
 from events.errors import InvalidValue
@@ -35,7 +36,6 @@ DECLARED: Final[tuple[Literal["system", "tools", "options"], ...]] = ("system", 
 """Sections of requests that come from what agents declare."""
 FILE: Final = ".sections.json"
 """What the name of a file of sections ends with, beside a log of that name."""
-FORM: Final = 1
 
 _SAID_BY_SECTIONS: Final = ("$.revision", "$.system")
 """Digests in a policy of what the sections say."""
@@ -75,8 +75,10 @@ class Sections(Struct, kw_only=True):
         """Keep what a request says."""
         digests = digest_request(request)
         self.texts.setdefault(digests.system, "\n\n".join(request.system))
-        self.texts.setdefault(digests.tools, _pretty([*request.tools, *request.native]))
-        self.texts.setdefault(digests.options, _pretty(options_of(request)))
+        self.texts.setdefault(digests.tools, pretty([*request.tools, *request.native]))
+        self.texts.setdefault(digests.options, pretty(options_of(request)))
+        for tool in request.tools:
+            self.texts.setdefault(digest_of(tool), pretty(tool))
         if request.continues is None:  # else it has but a part of them
             self.messages.setdefault(digests.messages, tuple(map(digest_of, request.messages)))
 
@@ -84,6 +86,13 @@ class Sections(Struct, kw_only=True):
         """Keep what others have too."""
         self.texts |= other.texts
         self.messages |= other.messages
+
+    def tool(self, digest: str) -> DeclaredTool | None:
+        """Return the tool whose declaration has a digest; None where its text is not at hand."""
+        try:
+            return msgspec.json.decode(self.texts.get(digest, ""), type=DeclaredTool)
+        except msgspec.MsgspecError:
+            return None
 
     def first_other(self, change: SectionChange, today: Sections) -> int | None:
         """Return the place of the first message that is another one, from 0; None where that cannot be told."""
@@ -94,34 +103,21 @@ class Sections(Struct, kw_only=True):
         return min(len(then), len(now)) if common is None else common
 
 
-class SectionsFileError(ValueError):
-    """A file is no file of sections; the text says which, and why."""
-
-
 def read_sections(path: Path) -> Sections:
     """Return what a file of sections holds.
 
     Raises:
-        SectionsFileError: It is none.
-        OSError: It cannot be read.
+        KeptFileError: It is none, or cannot be read.
         InvalidValue: It is no path.
     """
-    checked_kind(path, Path, "$.path", "a Path")
-    try:
-        read = msgspec.json.decode(path.read_bytes(), type=Sections)
-    except msgspec.MsgspecError as error:
-        raise SectionsFileError(f"{path} is no file of sections: {error}") from None
-    if read.chatfold_sections != FORM:
-        raise SectionsFileError(f"{path} is a file of sections of form {read.chatfold_sections}; {FORM} is known here")
-    return read
+    return read_kept(path, "sections", Sections)
 
 
 def sections_beside(log: str | Path) -> Sections:
     """Return the sections in ``NAME.sections.json`` beside the log file ``NAME.jsonl``; none where there is no file.
 
     Raises:
-        SectionsFileError: What is there is no file of sections.
-        OSError: It cannot be read.
+        KeptFileError: What is there is no file of sections, or cannot be read.
     """
     beside = Path(log).with_suffix(FILE)
     return read_sections(beside) if beside.exists() else Sections()
@@ -154,9 +150,8 @@ def write_sections(path: Path, sections: Sections) -> None:
         InvalidValue: It is no path, or these are no sections.
         OSError: It cannot be written.
     """
-    checked_kind(path, Path, "$.path", "a Path")
     checked_kind(sections, Sections, "$.sections", "sections, as a report of a rerun has them")
-    path.write_text(json.dumps(msgspec.to_builtins(sections), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    write_kept(path, sections)
 
 
 def requests_of(recorded: Recorded) -> RequestDigests | None:
@@ -213,7 +208,3 @@ def policy_changes(then: Policy, now: Policy) -> Iterator[Change]:
     for name in sorted(before.keys() | after.keys()):
         for change in changes(before.get(name, MISSING), after.get(name, MISSING)):
             yield Change(f"$.tools[{name}]{change.path.removeprefix('$')}", change.before, change.after)
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(msgspec.to_builtins(value), indent=1, sort_keys=True, ensure_ascii=False)

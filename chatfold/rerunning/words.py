@@ -5,15 +5,18 @@ Texts of system prompts and declarations of tools are no content, and are shown 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from difflib import unified_diff
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from chatfold.rerunning.comparison import Difference, DifferenceKind
+from chatfold.rerunning.declared_tool import declaration_changes
 from chatfold.rerunning.run import RerunReport
-from chatfold.rerunning.sections import SectionChange, Sections
+from chatfold.rerunning.sections import Section, SectionChange, Sections
 from events.diff import MISSING, Change
 from events.envelope import Recorded
 from events.vocabulary import decision_of
@@ -38,8 +41,18 @@ def verdict_of(report: RerunReport) -> str:
     if report.unsupported is not None:
         return f"it cannot be run again: {report.unsupported}"
     if report.difference is None:
-        return f"all {report.events} events came out again"
+        return f"all {report.events} events came out again{_differ(report.sections)}"
     return f"{report.again} of {report.events} events came out again; it parts at version {report.difference.version}"
+
+
+_NOT_OF_REQUESTS: Final[dict[Section, str]] = {"policy": "declarations", "calls": "calls"}
+"""Sections that are none of requests, and what they are of."""
+
+
+def _differ(sections: Sequence[SectionChange]) -> str:
+    """Return what differs although all events came out again; an empty text where nothing does."""
+    of = sorted({_NOT_OF_REQUESTS.get(change.section, "requests") for change in sections}, reverse=True)
+    return f"; {' and '.join(filter(None, (', '.join(of[:-1]), of[-1])))} differ" if of else ""
 
 
 def strangers_said(report: RerunReport, ignored: AbstractSet[str]) -> str | None:
@@ -62,7 +75,7 @@ def told(report: RerunReport, then: Sections | None = None) -> Iterator[str]:
     if report.difference is not None:
         yield from told_of(report.difference)
     for change, count in grouped(report.sections):
-        yield section_said(change, count)
+        yield section_said(change, count, then, report.today)
         if then is not None and change.then in then.texts:
             yield from (f"  {line}" for line in section_shown(change, then, report.today))
 
@@ -83,13 +96,16 @@ def event_said(recorded: Recorded) -> str:
     return f"{envelope.version:>4}  {envelope.type}  {envelope.source} -> {envelope.dest}{decided}"
 
 
-def changes_said(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield changes in lines, contents by their sizes; of many the first."""
-    for change in islice(changes, SHOWN):
-        if change.before is MISSING or change.after is MISSING:
-            yield f"{change.path}: {'added' if change.before is MISSING else 'gone'}"
-        else:
-            yield str(change)
+def _change_said(change: Change) -> str:
+    """Return a change in a line, contents by their sizes."""
+    if change.before is MISSING or change.after is MISSING:
+        return f"{change.path}: {'added' if change.before is MISSING else 'gone'}"
+    return str(change)
+
+
+def changes_said(changes: Sequence[Change], said: Callable[[Change], str] = _change_said) -> Iterator[str]:
+    """Yield changes in lines; of many the first."""
+    yield from map(said, changes[:SHOWN])
     if len(changes) > SHOWN:
         yield f"and {len(changes) - SHOWN} more"
 
@@ -105,16 +121,40 @@ def grouped(sections: Sequence[SectionChange]) -> Iterator[tuple[SectionChange, 
         yield found[0], len(found)
 
 
-def section_said(change: SectionChange, count: int) -> str:
-    """Return a change of a section in a line."""
+def section_said(change: SectionChange, count: int, then: Sections | None = None, today: Sections | None = None) -> str:
+    """Return a change of a section in a line.
+
+    Args:
+        change: The change.
+        count: How many requests, or calls, have it.
+        then: The texts of then, where any are at hand.
+        today: Those of today.
+    """
     if change.section == "calls":
         many = f"{count} calls, the first " if count > 1 else ""
         return f"calls: {change.now} ({many}at version {change.version})"
     if change.section == "policy":
-        return f"policy: another one at version {change.version}: {'; '.join(changes_said(change.changes))}"
+        said = partial(_declared_said, then=then or Sections(), today=today or Sections())
+        return f"policy: another one at version {change.version}: {'; '.join(changes_said(change.changes, said))}"
     requests = f"{count} requests" if count > 1 else "a request"
     hooks = " (or a hook at pre_compact had said something: no log has that)" if change.section == "instruction" else ""
     return f"{change.section}: another text in {requests}, first at version {change.version}{hooks}"
+
+
+_DECLARATION: Final = re.compile(r"\$\.tools\[(?P<tool>.+)\]\.schema")
+"""Where a policy has the digest of a tool's name, description and arguments."""
+
+
+def _declared_said(change: Change, then: Sections, today: Sections) -> str:
+    """Return a change of a policy in a line; of a digest, in words, what changed in what it covers."""
+    found = _DECLARATION.fullmatch(change.path)
+    if found is None or MISSING in (change.before, change.after):
+        return _change_said(change)
+    before, after = then.tool(str(change.before)), today.tool(str(change.after))
+    if before is None or after is None:
+        covered = "a digest of its description and its arguments"
+        return f"declaration of tool {found['tool']}: {change.before} -> {change.after} ({covered})"
+    return f"declaration of tool {found['tool']}: {', '.join(declaration_changes(before, after))}"
 
 
 def section_shown(change: SectionChange, then: Sections, today: Sections) -> Iterator[str]:

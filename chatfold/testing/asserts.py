@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from chatfold.replaying.logs import Log, LogSource, is_file
 from chatfold.rerunning.run import rerun_events
-from chatfold.rerunning.sections import Section, Sections, checked_sections, sections_beside
+from chatfold.rerunning.sections import Section, Sections, checked_sections
+from chatfold.rerunning.then import then_beside
 from chatfold.rerunning.words import strangers_said, told
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
@@ -61,7 +62,8 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
 
     No model is called and no tool is run. Within a coroutine it waits for a thread of its own. The contents of a log
     that was redacted are compared by kind and size. Where ``NAME.sections.json`` lies beside the file ``NAME.jsonl``
-    (``chatfold rerun --keep-sections``), the failure shows what changed in a section, line by line.
+    (``chatfold rerun --keep-sections``), or the ``declarations.json`` of a corpus,
+    the failure shows what changed in a section, line by line.
 
     Args:
         log: The log, from the chat's first event on.
@@ -74,7 +76,7 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
             and now, and the sections that changed. Or it cannot be run again, or agents are given and the log's own is
             not among them; the text says so.
         InvalidValue: It is nothing that holds a log, the agents are none, or there is no section of a name.
-        SectionsFileError: A file of sections lies beside the log, and is none.
+        KeptFileError: A file of sections or of declarations lies beside the log, and is none.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         OSError: The file cannot be read.
@@ -88,8 +90,9 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
         raise AssertionError(f"{_name(log)}: {unsaid}")
     changed = tuple(change for change in report.sections if change.section not in ignored)
     if not report.same or changed:
-        lines = told(replace(report, sections=changed), _sections_beside(log) if changed else None)
-        raise AssertionError("\n  ".join([f"{_name(log)} does not come out again:", *lines]))
+        lines = told(replace(report, sections=changed), _texts_of_then(log, opened) if changed else None)
+        said = "is not the same today" if report.same else "does not come out again"
+        raise AssertionError("\n  ".join([f"{_name(log)} {said}:", *lines]))
 
 
 def assert_valid_prompts(log: AnyLog) -> None:
@@ -143,10 +146,12 @@ def _events(log: AnyLog) -> list[Recorded]:
     return list(checked_items(given, Recorded, "$.log", "a log: a file's path, its bytes, or recorded events"))
 
 
-def _sections_beside(log: AnyLog) -> Sections:
-    """Return the sections that lie beside the file of a log; none where it is no file."""
+def _texts_of_then(log: AnyLog, opened: AnyLog) -> Sections | None:
+    """Return the texts of then that were kept beside the file of a log; None where it is no file."""
     name = log.name if isinstance(log, Log) else log
-    return sections_beside(name) if isinstance(name, str | Path) and is_file(str(name)) else Sections()
+    if not isinstance(name, str | Path) or not is_file(str(name)):
+        return None
+    return then_beside(name).texts(read_events(opened), redacted=_is_redacted(opened))
 
 
 def _fail_for(log: AnyLog, problems: list[str], what: str) -> None:

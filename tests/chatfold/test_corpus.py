@@ -19,10 +19,11 @@ from chatfold import Limits
 from chatfold.corpus.adding import LogThere, add_log, refold
 from chatfold.corpus.coverage import ENDS, NOTHING, coverage_of, possible
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations, requests_expected
-from chatfold.corpus.gate import DECLARATIONS, FOLD, check_corpus, check_log, logs_of
+from chatfold.corpus.gate import FOLD, check_corpus, check_log, logs_of
 from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID, UNWRITTEN
 from chatfold.replaying.logs import SourceNotFound
+from chatfold.rerunning.declarations import DECLARATIONS
 from chatstate.table import TABLE
 from events.control import Control
 from events.reasons import Reason

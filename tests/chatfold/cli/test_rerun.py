@@ -67,7 +67,7 @@ def test_many_logs_at_once(cli: Cli, folder: Path, log: bytes) -> None:
     said = [line.partition(": ")[2] for line in done.out.splitlines()]
     assert said[1:] == ["all 16 events came out again"] * 4
     assert "line 1" in said[0]
-    assert done.err == "4 of 5 logs came out again\n"
+    assert done.err == "4 of 5 logs came out the same\n"
 
 
 @pytest.mark.odd_decisions("another rule is run")
@@ -101,11 +101,11 @@ def test_a_prompt_that_changed_is_named_and_shown(cli: Cli, folder: Path) -> Non
     then, now = declared(folder, "agents_then", "You help with orders."), declared(folder, "agents_now", "You help.")
     done = cli.ok("rerun", "help.jsonl", "--agents", then, "--keep-sections", "help.sections.json")
     assert done.out == "help.jsonl: all 16 events came out again\n"
-    assert done.err.startswith("what 3 sections say is kept in help.sections.json")
+    assert done.err.startswith("what today's requests say is kept in help.sections.json")
     done = cli.run("rerun", "help.jsonl", "--agents", now, "--show")
     assert done.code == 1
     assert done.out.splitlines() == [
-        "help.jsonl: all 16 events came out again",
+        "help.jsonl: all 16 events came out again; requests differ",
         "  system: another text in 3 requests, first at version 5",
         "    @@ -1 +1 @@",
         "    -You help with orders.",
@@ -126,15 +126,17 @@ def test_a_file_of_sections_can_be_named(cli: Cli, folder: Path) -> None:
     now = declared(folder, "agents_other", "Else.")
     done = cli.run("rerun", "help.jsonl", "--agents", now, "--sections", "kept.json", "--show")
     assert "+Else." in done.out
-    done = cli.run("rerun", "help.jsonl", "--sections", "help.jsonl")
-    assert done.code == 1
-    assert "help.jsonl is no file of sections" in done.out
 
 
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "no such section": (("help.jsonl", "--ignore-sections", "sytem"), "there is no section 'sytem'; there are: system"),
     "nothing to keep": (("help.jsonl", "--keep-sections", "x.json"), "name them with --agents"),
     "no such agents": (("help.jsonl", "--agents", "nowhere:AGENTS"), "cannot be loaded"),
+    "a log in the place of sections": (
+        ("help.jsonl", "--sections", "help.jsonl"),
+        "help.jsonl is no file of sections: it looks like a log",
+    ),
+    "no sections": (("help.jsonl", "--sections", "none.json"), "none.json cannot be read: No such file"),
     "no log in the folder": (("empty",), "there are no log files"),
 }
 
@@ -186,3 +188,24 @@ def test_agents_without_that_of_the_log_compare_nothing_and_that_is_a_finding(cl
     assert done.code == 1
     said = "support is not among the agents given, so nothing that it declares was compared"
     assert done.out == f"help.jsonl: all 16 events came out again; {said}\n"
+
+
+def test_declarations_of_a_corpus_are_the_texts_of_then(cli: Cli, folder: Path) -> None:
+    then, now = declared(folder, "agents_added", "You help with orders."), declared(folder, "agents_today", "You help.")
+    (folder / "corpus").mkdir()
+    cli.ok("corpus", "add", "help.jsonl", "corpus", "--agents", then, "--note", "It helps.")
+    done = cli.run("rerun", "corpus", "--agents", now, "--show")
+    assert done.code == 1
+    assert "    -You help with orders." in done.out.splitlines()
+    done = cli.run("rerun", "help.jsonl", "--sections", "corpus/declarations.json")
+    assert done.code == 2
+    assert "it looks like a file of declarations" in done.err
+    (folder / "corpus" / "declarations.json").write_text("{}")
+    assert "is no file of declarations" in cli.run("rerun", "corpus", "--agents", now).out
+
+
+def test_a_tool_that_is_gone_has_no_value_today(cli: Cli, folder: Path) -> None:
+    (folder / "without.py").write_text(AGENTS.format(system="You help with orders.").replace("tools=TOOLS", "tools=[]"))
+    lines = cli.run("rerun", "help.jsonl", "--agents", "without:AGENTS").out.splitlines()
+    assert '      $.added[0].parts[1].crash: "rerun" -> nothing' in lines
+    assert "  calls: there is no tool look_up today, which was called then (at version 5)" in lines

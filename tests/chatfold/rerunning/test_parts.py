@@ -18,13 +18,13 @@ from chatfold.rerunning.answers import classified, finish_of, judged, parts_of, 
 from chatfold.rerunning.compare import NOT_COMPARED, differences
 from chatfold.rerunning.declarations import (
     Declarations,
-    DeclarationsFileError,
     read_declarations,
     sections_known,
     write_declarations,
 )
 from chatfold.rerunning.filling import filled, lacking
 from chatfold.rerunning.inverse import INVERSES, command_of
+from chatfold.rerunning.kept import KeptFileError
 from chatfold.rerunning.script import Script
 from chatfold.testing.conversations.agents import AGENTS as CONVERSING
 from chatstate.decide import decide
@@ -313,11 +313,11 @@ def test_declarations_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert kept.of("nobody", [last]) is None
 
 
-@pytest.mark.parametrize("text", ["nothing", "[]", '{"agents": {"r": {"tools": 1}}}', '{"chatfold_declarations": 2}'])
+@pytest.mark.parametrize("text", ["nothing", '{"chatfold_declarations": 1, "agents": {"r": {"tools": 1}}}'])
 def test_what_is_no_file_of_declarations_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "declarations.json"
     file.write_text(text)
-    with pytest.raises(DeclarationsFileError, match=r"declarations\.json"):
+    with pytest.raises(KeptFileError, match=r"declarations\.json"):
         read_declarations(file)
 
 

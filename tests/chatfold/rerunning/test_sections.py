@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.run import RerunReport, rerun
-from chatfold.rerunning.sections import SectionChange, Sections, SectionsFileError, read_sections, write_sections
+from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
 from chatfold.rerunning.words import section_said, section_shown, told
 from chatfold.testing import UseTool, turn
 from events.diff import MISSING
@@ -140,7 +140,8 @@ def test_a_tool_that_is_gone_is_told() -> None:
 
 def test_a_tool_that_is_gone_is_told_where_its_log_parts(log: Log) -> None:
     said = list(told(rerun(log, [with_tools(find)])))
-    assert "another event came: there is no tool look_up today, which is called there" in said
+    assert "another event came: there is no tool look_up today, which was called then" in said
+    assert "calls: there is no tool look_up today, which was called then (at version 5)" in said
 
 
 def test_a_call_that_was_refused_then_and_would_be_run_today_is_told() -> None:
@@ -244,9 +245,7 @@ def test_sections_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert file.read_bytes() == first
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"chatfold_sections": 2}', '{"texts": 1}'])
-def test_another_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "other.json"
-    file.write_text(text)
-    with pytest.raises(SectionsFileError, match=r"other\.json"):
-        read_sections(file)
+def test_the_text_of_a_tool_that_is_none_is_not_taken_for_one() -> None:
+    sections = kept(request("a", tools=[agent().tools[0].spec]))
+    assert sections.tool(agent().tools[0].digest) is not None
+    assert Sections(texts={"d": "no tool"}).tool("d") is None
