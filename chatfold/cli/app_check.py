@@ -68,7 +68,7 @@ def rerun(
         typer.Option(
             "--sections",
             metavar="FILE",
-            help="The texts of then. Else NAME.sections.json beside each log NAME.jsonl, where there is one.",
+            help="The texts of then. Else what lies beside each log: NAME.sections.json, declarations.json.",
         ),
     ] = None,
     keep_sections: Annotated[

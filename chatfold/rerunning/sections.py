@@ -28,7 +28,7 @@ from generation.prompt_types import ModelRequest
 
 Section: TypeAlias = Literal["system", "tools", "messages", "instruction", "options", "policy", "calls"]
 """What is compared of requests. ``instruction`` is ``messages`` of a request for a summary: what a hook at pre_compact
-added to it no log has. ``policy`` is what agents declare beside what they send; ``calls`` what the model called then,
+added to it no log has. ``policy`` is what agents declare; ``calls`` what the model called then,
 and whether today's tools take it."""
 
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
