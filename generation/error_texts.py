@@ -231,6 +231,11 @@ def hook_message(event: str, *, on_request: bool = False) -> str:
     return f"A hook at {event} could not be asked, {what}; or have its operator look."
 
 
+def finish_detail(reason: str) -> str:
+    """Return the detail of an error that the engine found itself, in a stream that ended well by its own account."""
+    return f"finish reason: {reason}"
+
+
 def given_up(message: str, attempts: int) -> str:
     """Return the message of a turn that ends after ``attempts`` attempts, of which each was worth another one."""
     return f"{message} Given up after {attempts} attempt{'' if attempts == 1 else 's'}; try again later."

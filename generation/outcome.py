@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from events.messages import FinishReason
 from events.parts import Part, TextPart, ToolCallPart
-from generation.error_texts import cut, message_for, redact, stream_message
+from generation.error_texts import cut, finish_detail, message_for, redact, stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.providers.contract import Finish
 
@@ -33,7 +33,7 @@ def require_output(parts: Sequence[Part], reason: FinishReason, provider: str) -
         ClassifiedError(
             kind="generic",
             message=stream_message("no_output", provider),
-            detail=f"finish reason: {reason}",
+            detail=finish_detail(reason),
             provider=provider,
             retryable=True,
         )
@@ -64,7 +64,7 @@ def require_consent(finish: Finish, provider: str) -> None:
         ClassifiedError(
             kind="content_filter",
             message=explanation or message_for("content_filter", provider, retryable=False, status=None),
-            detail=f"finish reason: {finish.reason}",
+            detail=finish_detail(finish.reason),
             provider=provider,
         )
     )

@@ -15,7 +15,7 @@ from events.paths import contents
 from events.records import ModelPolicy, Policy
 from events.state import ChatState
 from events.transcript import Messages
-from generation.error_texts import stream_message
+from generation.error_texts import finish_detail, stream_message
 from generation.errors import ClassifiedError, ProviderError
 from generation.estimate import since_answer, size_of, tokens_of
 from generation.reading import compaction_threshold, strictest
@@ -98,7 +98,7 @@ def summary_of(parts: Iterable[Part], reason: FinishReason, provider: str) -> st
         ClassifiedError(
             kind="generic",
             message=stream_message("summary_truncated" if truncated else "no_summary", provider),
-            detail=f"finish reason: {reason}",
+            detail=finish_detail(reason),
             provider=provider,
             retryable=not capped,
         )

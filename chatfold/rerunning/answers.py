@@ -14,7 +14,7 @@ from events.ids import part_of
 from events.messages import Message, Step, Usage
 from events.parts import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart
 from events.records import ErrorInfo
-from generation.error_texts import given_up, stream_message
+from generation.error_texts import finish_detail, given_up, stream_message
 from generation.errors import ClassifiedError, ErrorKind
 from generation.providers.contract import (
     CallEnd,
@@ -32,10 +32,6 @@ from generation.tools.output import Answer, CallResult
 
 _V = TypeVar("_V")
 _Repaired: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
-
-_JUDGED: Final = "finish reason: "
-"""How the detail of an error begins that the engine gave itself: of a stream that ended well by its own account."""
-
 
 _GIVEN_UP: Final = given_up("", 0).partition("0")[0]
 """How the sentence begins that is added to the error of a turn that was tried often enough."""
@@ -143,7 +139,7 @@ def told_of(step: Step | None) -> Iterator[StreamPart | UsageSoFar]:
 
 def judged(error: ErrorInfo) -> bool:
     """Whether the engine itself found that an answer is none: then it must find so again."""
-    return (text_of(error.detail) or "").startswith(_JUDGED)
+    return (text_of(error.detail) or "").startswith(finish_detail(""))
 
 
 def called_alone(error: ErrorInfo) -> bool:

@@ -148,11 +148,6 @@ class Player:
         self.runner = ChatRunner(self.runtime, stage.chat)
         self.fault: Exception | None = None
 
-    @property
-    def under_way(self) -> bool:
-        """Whether its runner goes on."""
-        return self._task is not None and not self._task.done()
-
     def hold_at(self, epoch: int) -> Hold:
         """Return its hold of the chat at an epoch."""
         actor = self.runtime.actor

@@ -20,14 +20,13 @@ from events.messages import FinishReason, Message, Step
 from events.parts import ToolResultPart
 from events.records import MODEL_KINDS, AttemptKind, ErrorInfo
 from events.replay import replay
-from generation.error_texts import StreamFault, given_up, stream_message
+from generation.error_texts import StreamFault, finish_detail, given_up, stream_message
 from generation.prompt_texts import summarised
 
 _SUMMARY: Final = 1
 """The place of the summary among the details of a compaction."""
 _PARAGRAPH: Final = "\n\n"
 """What stands between a summary and what a hook added to it."""
-_FINISHED: Final = "finish reason: "
 _TOO_LATE: Final = "The context source gave nothing in 60 seconds."
 """What is said of a source that did not answer. How long it had is not known any more, and the log has the times."""
 
@@ -91,7 +90,7 @@ def _error(error: ErrorInfo, kind: AttemptKind | None, step: Step | None, attemp
     size = error.message.size - len(last)
     detail = error.detail
     if detail is not None and (reason := _reason(detail, step)) is not None:
-        detail = Content(_FINISHED + reason)
+        detail = Content(finish_detail(reason))
     said = _judged(size, error.provider or "") if detail is not error.detail else None
     if kind == "context" and error.kind == "timeout":
         said = _TOO_LATE
@@ -101,7 +100,7 @@ def _error(error: ErrorInfo, kind: AttemptKind | None, step: Step | None, attemp
 
 def _reason(detail: Content, step: Step | None) -> FinishReason | None:
     """Return the reason that a detail names, where the engine itself found that an answer is none."""
-    named = [reason for reason in get_args(FinishReason) if len(_FINISHED + reason) == detail.size]
+    named = [reason for reason in get_args(FinishReason) if len(finish_detail(reason)) == detail.size]
     known = step.finish_reason if step is not None else "unknown"
     return known if known in named else None
 

@@ -20,9 +20,9 @@ from events.content import Json
 from events.effects import Effects
 from events.envelope import Recorded
 from events.errors import InvalidValue
-from events.ids import CallKey, call_key, message_id
+from events.ids import CallKey
 from events.ledger import steps_of
-from events.parts import HookContextPart, Part, ToolCallPart
+from events.parts import HookContextPart, Part
 from events.records import Policy, ReleaseReason
 from events.values import parse_json_strict
 from generation.partials import Leftover
@@ -81,12 +81,6 @@ class Group(Struct, frozen=True):
         return next((each.event for each in self.events if isinstance(each.event, v.Released)), None)
 
     @property
-    def started(self) -> Recorded | None:
-        """The start of the attempt that is under way after them."""
-        last = self.events[-1]
-        return last if isinstance(last.event, v.AttemptStarted) else None
-
-    @property
     def stop(self) -> ReleaseReason | None:
         """Why the worker was told to let the chat go; None where it was not, or had not its agent."""
         released = self.released
@@ -124,10 +118,6 @@ class Script:
         self.nudges: Final = any(isinstance(part, HookContextPart) for each in log for part in _after_answers(each))
         self._fates: Final = dict(fates(log))
         self._places: Final = {each.version: place for place, group in enumerate(self.groups) for each in group.events}
-
-    def group(self, version: int) -> Group:
-        """Return the group that the event of a version stands in."""
-        return self.groups[self._places[version]]
 
     def behind(self, group: Group) -> Group | None:
         """Return the group behind one; None behind the last."""
@@ -224,7 +214,7 @@ def _asking(log: Iterable[Recorded]) -> Mapping[str, Sequence[Json]]:
             tools = each.event.policy.tools
             asking = frozenset(tool.name for tool in tools if tool.runner == "client" or tool.needs_approval)
             unfit |= {name: [] for name in asking - unfit.keys()}
-        for part in _calls(each.event):
+        for _, part in each.event.tool_calls(each.version) if isinstance(each.event, Effects) else ():
             if part.name in asking and part.runner == "local" and not part.needs_approval:
                 unfit[part.name] += _json(part.arguments.text)
     return unfit
@@ -235,11 +225,7 @@ def _arguments(log: Iterable[Recorded]) -> Iterator[tuple[CallKey, str]]:
     for each in log:
         event = each.event
         if isinstance(event, Effects):
-            for place, message in enumerate(event.added, len(event.answers)):
-                own = message_id(each.version, place)
-                for at, part in enumerate(message.parts):
-                    if isinstance(part, ToolCallPart):
-                        yield call_key(own, at), part.arguments.text
+            yield from ((key, part.arguments.text) for key, part in event.tool_calls(each.version))
         if isinstance(event, v.ResultsSubmitted):
             yield from ((given.call, given.arguments.text) for given in event.approvals if given.arguments is not None)
 
@@ -249,11 +235,6 @@ def _after_answers(recorded: Recorded) -> Iterator[Part]:
     event = recorded.event
     for message in event.added[1:] if isinstance(event, v.StepCommitted) else ():
         yield from message.parts
-
-
-def _calls(event: v.Event) -> Iterator[ToolCallPart]:
-    for message in getattr(event, "added", ()):
-        yield from (part for part in message.parts if isinstance(part, ToolCallPart))
 
 
 def _json(text: str) -> tuple[Json, ...]:

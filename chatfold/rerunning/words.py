@@ -16,12 +16,12 @@ from typing import Final
 from chatfold.rerunning.comparison import Difference, DifferenceKind
 from chatfold.rerunning.declared_tool import declaration_changes
 from chatfold.rerunning.run import RerunReport
-from chatfold.rerunning.sections import Section, SectionChange, Sections
+from chatfold.rerunning.sections import DECLARED, Section, SectionChange, Sections
 from events.diff import MISSING, Change
 from events.envelope import Recorded
 from events.vocabulary import decision_of
 
-_DECLARED: Final = frozenset({"system", "tools", "options", "policy"})
+_DECLARED: Final = frozenset({*DECLARED, "policy"})
 """Sections that come from what agents declare."""
 SHOWN: Final = 8
 """Changes of one event that are said; how many more there are is said too."""
