@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
     from chatfold.replaying.words import Explanation, PassedBy, explain
     from chatfold.rerunning.comparison import Difference
+    from chatfold.rerunning.kept import KeptFileError
     from chatfold.rerunning.limits import Unsupported
     from chatfold.rerunning.run import RerunReport, rerun
     from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
@@ -54,6 +55,7 @@ _HOMES: Final = {
     "Explanation": "chatfold.replaying.words",
     "Incident": "chatfold.replaying.incidents",
     "IncidentKind": "chatfold.replaying.incidents",
+    "KeptFileError": "chatfold.rerunning.kept",
     "Log": "chatfold.replaying.logs",
     "LogSource": "chatfold.replaying.logs",
     "MISSING": "events.diff",
@@ -124,6 +126,7 @@ __all__ = [
     "Explanation",
     "Incident",
     "IncidentKind",
+    "KeptFileError",
     "Log",
     "LogSource",
     "MISSING",
