@@ -51,7 +51,7 @@ def policy_of(
         max_steps=limits.max_steps,
         max_model_attempts=limits.max_model_attempts,
         tools=tuple(tool_policy(tool) for tool in agent.offered(active_tools)),
-        system=digest_of(agent.system_texts) if agent.system_texts else "",
+        system=system_of(agent),
         context_source=None if agent.context is None else agent.context.name,
         context_revision=None if agent.context is None else agent.context.revision,
         action_timeout_us=microseconds(limits.action_timeout),
@@ -59,6 +59,11 @@ def policy_of(
         budget=limits.budget,
         retry_unit_us=None if retry_unit is None else microseconds(retry_unit),
     )
+
+
+def system_of(agent: Agent) -> str:
+    """Return the digest of an agent's system texts as it is recorded; empty where there are none."""
+    return digest_of(agent.system_texts) if agent.system_texts else ""
 
 
 def policy_digest(policy: Policy) -> str:

@@ -151,13 +151,18 @@ def run_add(
     said = load_agents(agents) if agents else ()
     data = b"".join(write_log(header, log.events, log.blobs))
     try:
-        file = add_log(data, folder, name or Path(found.name).stem, note, said)
+        file, strangers = add_log(data, folder, name or Path(found.name).stem, note, said)
     except (LogThere, KeptFileError) as error:
         raise UsageProblem(str(error)) from error
     if json:
         out.data.json(AddedLog(log=str(file)))
     else:
         out.note(f"added {file}, with its fold expectations and its note")
+    if said and strangers:
+        names = printable(", ".join(strangers))
+        out.warn(
+            f"what {names} said is not kept: none of the agents given has the texts and tools that the log records"
+        )
 
 
 def run_refold(out: Out, folder: Path, *, json: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from chatfold.corpus.expected import expectations
 from chatfold.corpus.gate import FOLD, NOTE, beside
@@ -13,6 +14,7 @@ from chatfold.rerunning.declarations import (
     Declarations,
     declarations_beside,
     read_declarations,
+    says,
     write_declarations,
 )
 from chatfold.rerunning.run import rerun_events
@@ -20,8 +22,16 @@ from chatfold.rerunning.sections import SECTIONS, Section
 from chatfold.testing.asserts import read_events
 from events.envelope import Recorded
 from events.logfile import read_log
+from events.records import Policy
 from events.vocabulary import PolicyRecorded
 from generation.agents import Agent
+
+
+class Added(NamedTuple):
+    """What was added: the log's file, and of which of its agents is not known what they said."""
+
+    file: Path
+    strangers: tuple[str, ...]
 
 
 class LogThere(Exception):
@@ -36,7 +46,7 @@ class LogThere(Exception):
         return f"there is a log {self.name} already, and logs of a corpus stay as they are: give another name"
 
 
-def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Agent] = ()) -> Path:
+def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Agent] = ()) -> Added:
     """Write a log into a corpus, with what today's code folds it to.
 
     Args:
@@ -48,7 +58,7 @@ def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Age
             again. Of others nothing is.
 
     Returns:
-        The log's file.
+        The log's file, and of which of its agents nothing is kept.
 
     Raises:
         LogThere: There is one of that name.
@@ -66,7 +76,8 @@ def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Age
     (folder / f"{name}{FOLD}").write_bytes(_expected(recorded, kept, redacted=redacted))
     (folder / f"{name}{NOTE}").write_text(f"# {name}\n\n{note}\n", encoding="utf-8")
     file.write_bytes(log)
-    return file
+    unknown = {policy.agent for policy in _policies(recorded) if policy.revision not in kept.agents}
+    return Added(file, tuple(sorted(unknown)))
 
 
 def refold(source: LogSource) -> bool:
@@ -101,11 +112,15 @@ def _requests(recorded: list[Recorded], kept: Declarations, *, redacted: bool) -
 def _kept(recorded: list[Recorded], folder: Path, agents: Iterable[Agent]) -> Declarations:
     """Return what is kept of agents in a corpus, with what those say by which a log was written."""
     kept = read_declarations(folder / DECLARATIONS)
-    policies = [each.event.policy for each in recorded if isinstance(each.event, PolicyRecorded)]
-    revisions = {policy.revision for policy in policies} - kept.agents.keys()
-    wrote = [agent for agent in agents if agent.revision in revisions]
-    for agent in wrote:
-        kept.take(agent)
-    if wrote:
+    known, agents = set(kept.agents), list(agents)
+    for policy in _policies(recorded):
+        wrote = next((agent for agent in agents if says(agent, policy)), None)
+        if wrote is not None and policy.revision not in kept.agents:
+            kept.take(wrote, policy.revision)
+    if kept.agents.keys() != known:
         write_declarations(folder / DECLARATIONS, kept)
     return kept
+
+
+def _policies(recorded: list[Recorded]) -> Iterator[Policy]:
+    return (each.event.policy for each in recorded if isinstance(each.event, PolicyRecorded))

@@ -199,8 +199,11 @@ class Comparison:
         """Return the sections that can be compared at an event: digests of a redacted log are of what was said."""
         whole = not self._redacted and (self.lacks_from is None or want.version <= self.lacks_from)
         sections: set[Section] = {"messages", "instruction"} if whole else set()
+        known = self._known.get(self._asked_under, frozenset())
         if whole:
-            sections |= self._known.get(self._asked_under, frozenset())
+            sections |= known
+        elif self._redacted and "tools" in known:
+            sections |= known - {"options"}  # they say which model is asked, whose name may be mapped
         if self._is_declared:
             sections |= {*DECLARED, "policy"}
         return frozenset(sections - {"system"} if self._redacted and self._has_system else sections)

@@ -18,6 +18,7 @@ from chatfold.rerunning.sections import Section
 from events.given import checked_kind
 from events.records import Policy
 from generation.agents import Agent
+from generation.policy import system_of, tool_policy
 from generation.providers.native import ProviderTool
 
 DECLARATIONS: Final = "declarations.json"
@@ -39,14 +40,14 @@ class Declaration(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Declarations(Struct, kw_only=True):
-    """What agents said, by their revisions."""
+    """What agents said, by the revisions that policies have of them."""
 
     chatfold_declarations: int = FORM
     agents: dict[str, Declaration] = field(default_factory=dict)
 
-    def take(self, agent: Agent) -> None:
-        """Keep what an agent says."""
-        self.agents[agent.revision] = Declaration(
+    def take(self, agent: Agent, revision: str | None = None) -> None:
+        """Keep what an agent says; under another revision where a log has its own for it (``record`` gives one)."""
+        self.agents[agent.revision if revision is None else revision] = Declaration(
             system=agent.system_texts,
             tools=tuple(
                 DeclaredTool(name=tool.name, description=tool.description, schema=tool.schema) for tool in agent.tools
@@ -58,6 +59,16 @@ class Declarations(Struct, kw_only=True):
         """Return what an agent said under all policies of a log; None where that is not known, or it changed."""
         revisions = list({policy.revision for policy in policies if policy.agent == agent})
         return self.agents.get(revisions[0]) if len(revisions) == 1 else None
+
+
+def says(agent: Agent, policy: Policy) -> bool:
+    """Whether an agent says in each request what was said under a policy: the same system texts, and all its tools.
+
+    Its revision is another one where its limits changed, and where its log was redacted; that does not matter here.
+    """
+    own = {tool.name: tool_policy(tool).schema for tool in agent.tools}
+    same_tools = all(own.get(tool.name) == tool.schema for tool in policy.tools)
+    return agent.name == policy.agent and system_of(agent) == policy.system and same_tools
 
 
 NOTHING_KEPT: Final = Declarations()

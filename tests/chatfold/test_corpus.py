@@ -15,7 +15,7 @@ import pytest
 from msgspec import json as msgjson
 from msgspec.structs import replace
 
-from chatfold import Limits
+from chatfold import Agent, Limits
 from chatfold.corpus.adding import LogThere, add_log, refold
 from chatfold.corpus.coverage import ENDS, NOTHING, coverage_of, possible
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations, requests_expected
@@ -260,12 +260,16 @@ def test_the_corpus_holds_its_requests_to_all_that_they_say() -> None:
 
 
 def test_what_agents_say_is_kept_where_they_are_named(tmp_path: Path) -> None:
-    for folder, agents in (("named", [assistant(limits=Limits(max_steps=2))]), ("unnamed", [assistant()])):
+    """By what they say: their limits may be others today."""
+    log = (FOLDER / "max_steps.jsonl").read_bytes()
+    others = Agent(name="assistant", model="scripted", system="Something else.")
+    named = [others, assistant(limits=Limits(max_steps=5))]
+    for folder, agents, strangers in (("named", named, ()), ("unnamed", [others], ("assistant",))):
         (tmp_path / folder).mkdir()
-        add_log((FOLDER / "max_steps.jsonl").read_bytes(), tmp_path / folder, "one", "A note.", agents)
-    named, unnamed = (requests_expected(tmp_path / folder / f"one{FOLD}") for folder in ("named", "unnamed"))
-    assert named == {"system", "tools", "messages", "options"}
-    assert unnamed == {"messages", "options"}
+        assert add_log(log, tmp_path / folder, "one", "A note.", agents).strangers == strangers
+    known, unknown = (requests_expected(tmp_path / folder / f"one{FOLD}") for folder in ("named", "unnamed"))
+    assert known == {"system", "tools", "messages", "options"}
+    assert unknown == {"messages", "options"}
     assert not (tmp_path / "unnamed" / DECLARATIONS).exists()
 
 
@@ -282,7 +286,7 @@ def test_expectations_are_written_anew(corpus: Path) -> None:
 
 def test_logs_of_a_corpus_stay_as_they_are(tmp_path: Path) -> None:
     log = (FOLDER / "answer.jsonl").read_bytes()
-    file = add_log(log, tmp_path, "mine", "A note.")
+    file = add_log(log, tmp_path, "mine", "A note.").file
     assert file.read_bytes() == log
     assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "# mine\n\nA note.\n"
     with pytest.raises(LogThere, match="there is a log mine already"):

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from chatfold.corpus.adding import add_log
-from chatfold.corpus.gate import check_corpus
+from chatfold.corpus.expected import requests_expected
+from chatfold.corpus.gate import FOLD, check_corpus
 from chatfold.engine import Engine
 from chatfold.redacting.record import Order, record_log
 from chatfold.redacting.rules import KINDS, RedactionRules
@@ -300,8 +301,11 @@ def test_a_corpus_may_have_redacted_logs(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     folder.mkdir()
     for name in ("compact_asked", "given_up", "approval"):
-        add_log(recorded(FOLDER / f"{name}.jsonl", tmp_path).read_bytes(), folder, name, "A note.")
+        log = recorded(FOLDER / f"{name}.jsonl", tmp_path).read_bytes()
+        assert add_log(log, folder, name, "A note.", [assistant()]).strangers == ()
     assert [each.finding for each in check_corpus(folder, jobs=1)] == [None] * 3
+    # An agent's revision is another one in a redacted log; it is known by what it says.
+    assert requests_expected(folder / f"given_up{FOLD}") == {"system", "tools"}
 
 
 def test_the_command_line_says_once_what_is_not_compared(tmp_path: Path) -> None:
