@@ -193,6 +193,10 @@ def test_agents_without_that_of_the_log_compare_nothing_and_that_is_a_finding(cl
 def test_declarations_of_a_corpus_are_the_texts_of_then(cli: Cli, folder: Path) -> None:
     then, now = declared(folder, "agents_added", "You help with orders."), declared(folder, "agents_today", "You help.")
     (folder / "corpus").mkdir()
+    said = cli.ok(
+        "corpus", "add", "help.jsonl", "corpus", "--agents", now, "--note", "Not its agent.", "--name", "a"
+    ).err
+    assert "what support said is not kept: no agent given has the texts and tools that the log records" in said
     cli.ok("corpus", "add", "help.jsonl", "corpus", "--agents", then, "--note", "It helps.")
     done = cli.run("rerun", "corpus", "--agents", now, "--show")
     assert done.code == 1
