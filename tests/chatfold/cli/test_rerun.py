@@ -196,7 +196,9 @@ def test_declarations_of_a_corpus_are_the_texts_of_then(cli: Cli, folder: Path) 
     said = cli.ok(
         "corpus", "add", "help.jsonl", "corpus", "--agents", now, "--note", "Not its agent.", "--name", "a"
     ).err
-    assert "what support said is not kept: no agent given has the texts and tools that the log records" in said
+    assert (
+        "what support said is not kept: none of the agents given has the texts and tools that the log records" in said
+    )
     cli.ok("corpus", "add", "help.jsonl", "corpus", "--agents", then, "--note", "It helps.")
     done = cli.run("rerun", "corpus", "--agents", now, "--show")
     assert done.code == 1
