@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from chatfold.checks import checked_providers
 from chatfold.engine import Engine
 from chatfold.replaying.logs import SUFFIX, LogSource, SourceNotFound, find_logs
 from chatfold.settings import Settings
@@ -149,9 +150,10 @@ class EngineMaker:
 
         Raises:
             ValueError: Both a script and a model of that name are given.
+            InvalidValue: The script is none, or an argument none that an engine takes.
         """
         if script is not None:
-            providers = options.get("providers") or {}
+            providers = checked_providers(options.get("providers"))
             if NAME in providers:
                 raise ValueError(f"give script= or a provider {NAME!r}, not both")
             options["providers"] = {**providers, NAME: self._models(script)}
