@@ -25,6 +25,13 @@ _EXPLAINED: Final = (
     f"{MARKER}(*sources): run the test once for each log of these files, folders and patterns, relative to the "
     "test's file; the fixture chatfold_log is the log"
 )
+_SYRUPY_OFF: Final = (
+    "chatfold_snapshot needs syrupy's plug-in, which is installed and off: take -p no:syrupy away, or where pytest "
+    "loads no plug-ins by itself, add -p syrupy"
+)
+_SNAPSHOT_HIDDEN: Final = (
+    "chatfold_snapshot needs syrupy's fixture snapshot; another one of that name, of a plug-in or conftest.py, hides it"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -115,12 +122,18 @@ def chatfold_snapshot(request: pytest.FixtureRequest) -> SnapshotAssertion:
     """The snapshot of a chat, by syrupy: ``assert chatfold_log == chatfold_snapshot``."""
     _ready()
     try:
-        import syrupy  # noqa: F401 -- whether it is there
+        from syrupy.assertion import SnapshotAssertion
     except ImportError:
         pytest.fail("chatfold_snapshot needs syrupy: pip install 'chatfold[syrupy]'", pytrace=False)
     from chatfold.testing.snapshots import ChatSnapshotExtension
 
-    return request.getfixturevalue("snapshot").use_extension(ChatSnapshotExtension)  # type: ignore[no-any-return]
+    try:
+        snapshot = request.getfixturevalue("snapshot")
+    except pytest.FixtureLookupError:
+        pytest.fail(_SYRUPY_OFF, pytrace=False)
+    if not isinstance(snapshot, SnapshotAssertion):
+        pytest.fail(f"{_SNAPSHOT_HIDDEN} and gives {type(snapshot).__name__}", pytrace=False)
+    return snapshot.use_extension(ChatSnapshotExtension)
 
 
 @pytest.fixture
