@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
@@ -45,14 +45,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marker means, for projects that allow no others."""
+    """Say what the marker means, for projects that allow no others, and look at the option.
+
+    Raises:
+        UsageError: It is no URL of a PostgreSQL server.
+    """
     config.addinivalue_line("markers", _EXPLAINED)
+    url = config.getoption(POSTGRES)
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        raise pytest.UsageError(f"{POSTGRES} takes the URL of a server, such as postgresql://me@localhost/postgres")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each log, and of each kind of store."""
     if "chatfold_log" in metafunc.fixturenames:
         _for_each_log(metafunc)
+    elif any(mark.name == MARKER for mark in metafunc.definition.own_markers):
+        _fail(
+            metafunc, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log"
+        )
     if "chatfold_store" in metafunc.fixturenames:
         kinds = ["memory", "sqlite", *(["postgres"] if metafunc.config.getoption(POSTGRES) else [])]
         metafunc.parametrize("chatfold_store", kinds, indirect=True)
@@ -61,11 +72,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _for_each_log(metafunc: pytest.Metafunc) -> None:
     marks = list(metafunc.definition.iter_markers(MARKER))
     if not any(mark.args for mark in marks):
-        pytest.fail(
-            f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')", pytrace=False
-        )
+        _fail(metafunc, f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')")
     if strange := [name for mark in marks for name in mark.kwargs]:
-        pytest.fail(f"{MARKER} takes files, folders and patterns, and no {strange[0]}=", pytrace=False)
+        _fail(metafunc, f"{MARKER} takes files, folders and patterns, and no {strange[0]}=")
     _ready()
     from chatfold.testing.fixtures import LogsNotFound, sources_of
 
@@ -73,8 +82,13 @@ def _for_each_log(metafunc: pytest.Metafunc) -> None:
     try:
         found = sources_of(folder, [source for mark in marks for source in mark.args])
     except LogsNotFound as missing:
-        pytest.fail(str(missing), pytrace=False)
+        _fail(metafunc, str(missing))
     metafunc.parametrize("chatfold_log", list(found.values()), ids=list(found), indirect=True)
+
+
+def _fail(metafunc: pytest.Metafunc, why: str) -> NoReturn:
+    """Fail while tests are collected; pytest names the file alone."""
+    pytest.fail(f"{metafunc.definition.name}: {why}", pytrace=False)
 
 
 @pytest.fixture

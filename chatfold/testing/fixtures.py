@@ -19,6 +19,8 @@ from chatfold.testing.crash.run import run_crash_test
 from generation.agents import Agent
 from generation.providers.script import Script
 from generation.providers.scripted import NAME, ScriptedProvider
+from store import open_store
+from store.urls import parse_postgres
 
 __all__ = ["CrashRunner", "EngineMaker", "LogsNotFound", "ProviderMaker", "StoreKind", "empty_store", "sources_of"]
 
@@ -68,6 +70,10 @@ def empty_store(kind: StoreKind, folder: Path, server: str | None = None) -> Ite
         kind: Which store.
         folder: Where a SQLite file goes.
         server: URL of the PostgreSQL server, for that kind: a database is made there, and dropped at the end.
+
+    Raises:
+        InvalidStoreUrl: It is no such URL.
+        MissingExtra: The PostgreSQL driver is not installed.
     """
     match kind:
         case "memory":
@@ -81,11 +87,12 @@ def empty_store(kind: StoreKind, folder: Path, server: str | None = None) -> Ite
 
 @contextmanager
 def _database(server: str) -> Iterator[str]:
+    open_store(server)  # makes no connection, and says where this is no URL or the driver is not installed
     import psycopg
     from psycopg import sql
 
     name = f"chatfold_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(parse_postgres(server).conninfo, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         try:
             before, _, query = server.partition("?")
