@@ -61,9 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "chatfold_log" in metafunc.fixturenames:
         _for_each_log(metafunc)
     elif any(mark.name == MARKER for mark in metafunc.definition.own_markers):
-        _fail(
-            metafunc, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log"
-        )
+        _fail(metafunc, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log")
     if "chatfold_store" in metafunc.fixturenames:
         kinds = ["memory", "sqlite", *(["postgres"] if metafunc.config.getoption(POSTGRES) else [])]
         metafunc.parametrize("chatfold_store", kinds, indirect=True)
