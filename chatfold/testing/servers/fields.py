@@ -1,4 +1,4 @@
-"""What a test writes down for a server is looked at where it stands: each field has what its type says.
+"""What a test writes down for a server is looked at where it stands: fields and arguments have what their types say.
 
 Owns the check and the words of its errors.
 """
@@ -6,9 +6,11 @@ Owns the check and the words of its errors.
 from collections.abc import Sequence
 from dataclasses import fields
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
-__all__ = ["Written", "check_fields"]
+__all__ = ["Written", "check_fields", "checked"]
+
+T = TypeVar("T")
 
 
 class Written:
@@ -34,14 +36,23 @@ def check_fields(written: Any) -> None:
         ValueError: A number is negative, or none.
     """
     for field in fields(written):
-        value = getattr(written, field.name)
-        name = f"{type(written).__name__}.{field.name}"
-        if not _fits(value, field.type):
-            message = f"{name} must be {_called(field.type)}, not {value!r:.80}"
-            raise TypeError(message)
-        if isinstance(value, int | float) and not value >= 0:
-            message = f"{name} must not be negative: {value}"
-            raise ValueError(message)
+        checked(getattr(written, field.name), field.type, f"{type(written).__name__}.{field.name}")
+
+
+def checked(value: T, kind: Any, name: str) -> T:
+    """Return what is of a type, such as ``str | None``, a ``Literal``, or ``Sequence[Part]``.
+
+    Raises:
+        TypeError: It is of another.
+        ValueError: A number is negative, or none.
+    """
+    if not _fits(value, kind):
+        message = f"{name} must be {_called(kind)}, not {value!r:.80}"
+        raise TypeError(message)
+    if isinstance(value, int | float) and not value >= 0:
+        message = f"{name} must not be negative: {value}"
+        raise ValueError(message)
+    return value
 
 
 def _fits(value: object, kind: Any) -> bool:
@@ -65,6 +76,13 @@ def _called(kind: Any) -> str:
         return f"one of {', '.join(map(str, within))}"
     if origin is Sequence:
         return f"a list of {_called(within[0])}"
-    return {type(None): "None", str: "a text", int: "a whole number", float: "a number", bool: "True or False"}.get(
-        origin, origin.__name__
-    )
+    return _WORDS.get(origin, str(origin.__name__))
+
+
+_WORDS: Final[dict[Any, str]] = {
+    type(None): "None",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+}

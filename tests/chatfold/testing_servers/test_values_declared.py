@@ -1,11 +1,30 @@
 """What a script for a server says is looked at where it is written: each field has what it can have."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
-from chatfold.testing.servers import Answer, Drop, Fail, Found, Gate, Reasoning, Refusal, Search, Text, ToolCall, Usage
+from chatfold.testing.servers import (
+    Answer,
+    AnthropicServer,
+    Drop,
+    Fail,
+    Found,
+    Gate,
+    IssuedItems,
+    IssuedThinking,
+    OpenAIChatServer,
+    OpenAIResponsesServer,
+    Reasoning,
+    Refusal,
+    ScriptByUserText,
+    Search,
+    Text,
+    ToolCall,
+    Usage,
+)
 
 NAN: Final = float("nan")
 GIVEN: Final[Sequence[tuple[Callable[..., object], str, Sequence[object]]]] = [
@@ -36,17 +55,30 @@ GIVEN: Final[Sequence[tuple[Callable[..., object], str, Sequence[object]]]] = [
     (Answer, "cut", (None, "slam")),
 ]
 
+SERVED: Final[Sequence[tuple[Callable[..., object], str, Sequence[object]]]] = [
+    (partial(AnthropicServer, []), "repeat_call_ids", (None, 1, "yes")),
+    (partial(AnthropicServer, []), "allow_prefill", (None, 1)),
+    (partial(AnthropicServer, []), "issued", (5, IssuedItems())),
+    (partial(AnthropicServer, []), "body_limit", (None, "1", 1.5, True)),
+    (partial(OpenAIResponsesServer, []), "issued", (5, IssuedThinking())),
+    (partial(OpenAIChatServer, []), "repeat_call_ids", (None, 1)),
+    (IssuedThinking, "covers", (None, "all")),
+    (ScriptByUserText, "conversations", (None, "x", [Answer("x")], {5: Answer("x")})),
+    (partial(ScriptByUserText, {}), "which", (None, "middle")),
+    (Gate, "name", (None, 5)),
+]
+
 
 @pytest.mark.parametrize(
     ("make", "name", "value"),
     [
         pytest.param(make, name, value, id=f"{at} {name} {place}")
-        for at, (make, name, values) in enumerate(GIVEN)
+        for at, (make, name, values) in enumerate([*GIVEN, *SERVED])
         for place, value in enumerate(values)
     ],
 )
 def test_a_field_that_has_what_it_cannot_have_is_named(make: Callable[..., object], name: str, value: object) -> None:
-    with pytest.raises(TypeError, match=rf"^\w+\.{name}(\[\d\])? must be .+, not "):
+    with pytest.raises(TypeError, match=rf"^(\w+\.)?{name}(\[\d\]|, a text)? must be .+, not "):
         make(**{name: value})
 
 
