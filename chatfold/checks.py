@@ -163,8 +163,8 @@ def checked_flag(value: object, path: str) -> bool:
     return value
 
 
-def checked_store(value: object) -> Store:
-    """Return the store that an engine is given: opened by its URL, or as it is.
+def checked_store(value: object, path: str = "$.store") -> Store:
+    """Return the store that is given, such as an engine's: opened by its URL, or as it is.
 
     Raises:
         InvalidValue: It is neither.
@@ -175,7 +175,7 @@ def checked_store(value: object) -> Store:
         return open_store(value)
     # A store may be wrapped, so it is known by what it can do.
     if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in _STORES):
-        raise InvalidValue("$.store", f"must be a store or its URL, not {called(value)}")
+        raise InvalidValue(path, f"must be a store or its URL, not {called(value)}")
     return cast("Store", value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
@@ -25,6 +25,13 @@ _EXPLAINED: Final = (
     f"{MARKER}(*sources): run the test once for each log of these files, folders and patterns, relative to the "
     "test's file; the fixture chatfold_log is the log"
 )
+_SYRUPY_OFF: Final = (
+    "chatfold_snapshot needs syrupy's plug-in, which is installed and off: take -p no:syrupy away, or where pytest "
+    "loads no plug-ins by itself, add -p syrupy"
+)
+_SNAPSHOT_HIDDEN: Final = (
+    "chatfold_snapshot needs syrupy's fixture snapshot; another one of that name, of a plug-in or conftest.py, hides it"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,14 +45,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marker means, for projects that allow no others."""
+    """Say what the marker means, for projects that allow no others, and look at the option.
+
+    Raises:
+        UsageError: It is no URL of a PostgreSQL server.
+    """
     config.addinivalue_line("markers", _EXPLAINED)
+    url = config.getoption(POSTGRES)
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        raise pytest.UsageError(f"{POSTGRES} takes the URL of a server, such as postgresql://me@localhost/postgres")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each log, and of each kind of store."""
     if "chatfold_log" in metafunc.fixturenames:
         _for_each_log(metafunc)
+    elif any(mark.name == MARKER for mark in metafunc.definition.own_markers):
+        _fail(metafunc, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log")
     if "chatfold_store" in metafunc.fixturenames:
         kinds = ["memory", "sqlite", *(["postgres"] if metafunc.config.getoption(POSTGRES) else [])]
         metafunc.parametrize("chatfold_store", kinds, indirect=True)
@@ -54,11 +70,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _for_each_log(metafunc: pytest.Metafunc) -> None:
     marks = list(metafunc.definition.iter_markers(MARKER))
     if not any(mark.args for mark in marks):
-        pytest.fail(
-            f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')", pytrace=False
-        )
+        _fail(metafunc, f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')")
     if strange := [name for mark in marks for name in mark.kwargs]:
-        pytest.fail(f"{MARKER} takes files, folders and patterns, and no {strange[0]}=", pytrace=False)
+        _fail(metafunc, f"{MARKER} takes files, folders and patterns, and no {strange[0]}=")
     _ready()
     from chatfold.testing.fixtures import LogsNotFound, sources_of
 
@@ -66,8 +80,13 @@ def _for_each_log(metafunc: pytest.Metafunc) -> None:
     try:
         found = sources_of(folder, [source for mark in marks for source in mark.args])
     except LogsNotFound as missing:
-        pytest.fail(str(missing), pytrace=False)
+        _fail(metafunc, str(missing))
     metafunc.parametrize("chatfold_log", list(found.values()), ids=list(found), indirect=True)
+
+
+def _fail(metafunc: pytest.Metafunc, why: str) -> NoReturn:
+    """Fail while tests are collected; pytest names the file alone."""
+    pytest.fail(f"{metafunc.definition.name}: {why}", pytrace=False)
 
 
 @pytest.fixture
@@ -115,12 +134,18 @@ def chatfold_snapshot(request: pytest.FixtureRequest) -> SnapshotAssertion:
     """The snapshot of a chat, by syrupy: ``assert chatfold_log == chatfold_snapshot``."""
     _ready()
     try:
-        import syrupy  # noqa: F401 -- whether it is there
+        from syrupy.assertion import SnapshotAssertion
     except ImportError:
         pytest.fail("chatfold_snapshot needs syrupy: pip install 'chatfold[syrupy]'", pytrace=False)
     from chatfold.testing.snapshots import ChatSnapshotExtension
 
-    return request.getfixturevalue("snapshot").use_extension(ChatSnapshotExtension)  # type: ignore[no-any-return]
+    try:
+        snapshot = request.getfixturevalue("snapshot")
+    except pytest.FixtureLookupError:
+        pytest.fail(_SYRUPY_OFF, pytrace=False)
+    if not isinstance(snapshot, SnapshotAssertion):
+        pytest.fail(f"{_SNAPSHOT_HIDDEN} and gives {type(snapshot).__name__}", pytrace=False)
+    return snapshot.use_extension(ChatSnapshotExtension)
 
 
 @pytest.fixture

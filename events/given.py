@@ -5,7 +5,7 @@ Each names the argument, what it must be and what it is, so that a wrong one is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from events.envelope import Recorded
@@ -48,6 +48,30 @@ def checked_whole(value: object, path: str, *, least: int = 0) -> int:
         raise InvalidValue(path, f"must be at least {least}, not {value}")
     if value > _LARGEST:
         raise InvalidValue(path, "is too large")
+    return value
+
+
+def checked_seconds(value: object, path: str) -> float:
+    """Return a time in seconds.
+
+    Raises:
+        InvalidValue: It is no number, negative, or so long that nothing of ours counts so far.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(path, f"must be a number of seconds, not {called(value)}")
+    if not 0 <= value <= _LARGEST // 1_000_000:
+        raise InvalidValue(path, f"must be seconds, at least 0 and no more than can be counted, not {value}")
+    return value
+
+
+def checked_among(value: T, known: Collection[T], path: str) -> T:
+    """Return one of some known words.
+
+    Raises:
+        InvalidValue: It is none of them; the text has those that there are.
+    """
+    if value not in tuple(known):
+        raise InvalidValue(path, f"must be one of {', '.join(map(str, known))}, not {called(value, shown=True):.80}")
     return value
 
 

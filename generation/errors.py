@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct
@@ -82,6 +83,19 @@ RECORDED_KINDS: Final[tuple[str, ...]] = (*_KINDS, "worker_lost", "reconciled")
 """All kinds of errors that logs have: beside those by which calls and hooks end, what the engine says of a turn."""
 
 
+_FIELDS: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
+    ("message", (str,), "a text"),
+    ("detail", (str, NoneType), "a text or None"),
+    ("provider", (str, NoneType), "a name or None"),
+    ("retryable", (bool,), "true or false"),
+    ("status_code", (int, NoneType), "a number or None"),
+    ("retry_after_us", (int, NoneType), "microseconds, a whole number, or None"),
+    ("chain_broken", (bool,), "true or false"),
+    ("too_large", (bool,), "true or false"),
+)
+"""What fields of an error beside its kind must be, and how that is called."""
+
+
 class ClassifiedError(Struct, frozen=True, kw_only=True):
     """What a failed model call means for the turn.
 
@@ -92,7 +106,7 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     its length.
 
     Raises:
-        InvalidValue: The kind is none of :data:`ErrorKind`, or message or detail is no text.
+        InvalidValue: The kind is none of :data:`ErrorKind`, or a field has what it cannot have; the path says which.
     """
 
     kind: ErrorKind
@@ -108,9 +122,9 @@ class ClassifiedError(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
             raise InvalidValue("$.kind", f"must be one of {', '.join(_KINDS)}, not {self.kind!r:.80}")
-        for name, given, kind in (("message", self.message, str), ("detail", self.detail, str | None)):
-            if not isinstance(cast("object", given), kind):
-                raise InvalidValue(f"$.{name}", f"must be a text, not {type(given).__name__}")
+        for name, kinds, wanted in _FIELDS:
+            if not isinstance(given := getattr(self, name), kinds):
+                raise InvalidValue(f"$.{name}", f"must be {wanted}, not {type(given).__name__}")
         force_setattr(self, "message", fit_message(self.message))
         if self.detail is not None:
             force_setattr(self, "detail", fit_detail(self.detail))

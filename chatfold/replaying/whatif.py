@@ -73,7 +73,7 @@ def _policy(name: str, *, by_rules: bool) -> Callable[[Policy], Policy]:
     if path.suffix in _READERS or ":" not in name:
         fields = _fields(path)
         if by_rules:
-            _check_decides(name, fields)
+            check_decides(name, fields)
         return PolicyFields(name, fields)
     return _function(name, "a function from a policy to a policy")
 
@@ -105,8 +105,12 @@ def _fields(path: Path) -> Mapping[str, Any]:
     return fields
 
 
-def _check_decides(name: str, fields: Mapping[str, Any]) -> None:
+def check_decides(name: str, fields: Mapping[str, Any]) -> None:
     """Check that the rules read fields: of others nothing can be told, and that nothing drifts would say nothing.
+
+    Args:
+        name: What they are called, for errors.
+        fields: The fields by their names.
 
     Raises:
         WhatIfProblem: They do not read one of them; the text says which.

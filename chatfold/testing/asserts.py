@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ __all__ = ["AnyLog", "assert_replays", "assert_reruns", "assert_valid_prompts"]
 AnyLog: TypeAlias = Log | LogFile | Path | str | bytes | Iterable[Recorded]
 """A log as tests have it: a file's path, the bytes of one, what was read of one, or the events of a chat."""
 
+_LOG: Final = "a log: a file's path, its bytes, or recorded events, such as `await engine.events(chat)`"
 SHOWN = 5
 """Problems that a failure shows; how many more there are is said."""
 
@@ -143,7 +144,7 @@ def _events(log: AnyLog) -> list[Recorded]:
         verify_chain(log.events, log.blobs)
         return list(decode_each(log.events, blobs=log.blobs))
     given: Any = log  # what a test gives may be anything
-    return list(checked_items(given, Recorded, "$.log", "a log: a file's path, its bytes, or recorded events"))
+    return list(checked_items(given, Recorded, "$.log", _LOG))
 
 
 def _texts_of_then(log: AnyLog, opened: AnyLog) -> Sections | None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from msgspec import Struct, structs
+
 from chatfold.testing.asserts import AnyLog, read_events
 from chatstate.classify import classify
 from events.content import Content
@@ -19,7 +21,7 @@ from events.envelope import Recorded
 from events.errors import InvalidValue
 from events.messages import Message, Usage
 from events.parts import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from events.records import Fact, LimitName
+from events.records import Fact, LimitName, Policy
 from events.replay import replay
 from events.state import ChatState
 from events.vocabulary import (
@@ -51,6 +53,8 @@ LOG, TRANSCRIPT, END = "== log", "== transcript", "== at the end"
 """The headings of the text's three parts."""
 
 _INDENT: Final = " " * 6
+_NOT_DECLARED: Final = frozenset({"agent", "name", "tools", "context_revision", "retry_unit_us"})
+"""Fields of a policy and of a tool in it that stand elsewhere, or follow from files and settings."""
 _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127, 0x85, 0x2028, 0x2029)}
 """Characters that would end a line, or be lost on the way through a file."""
 
@@ -98,9 +102,12 @@ def _lines(events: list[Recorded], keep: frozenset[Kept]) -> Iterator[str]:
         if "times" in keep:
             words.insert(0, f"+{timedelta(microseconds=envelope.recorded_at - first)}")
         yield f"{envelope.version:>4} {envelope.type:<24} {moves:<10} {'  '.join(filter(None, words))}".rstrip()
+        if isinstance(step.recorded.event, PolicyRecorded):
+            yield from _declared(step.recorded.event.policy)
         decision = decision_of(step.recorded.event)
         if decision is not None:
-            yield f"{_INDENT}{decision.rule} {decision.action}{_facts(decision.evidence, keep)}"
+            read = {name: value for name, value in decision.evidence.items() if "usage" in keep or name not in COUNTED}
+            yield f"{_INDENT}{decision.rule} {decision.action}{_facts(read)}"
         state = step.after
     if state is not None:
         yield from _transcript(state, keep)
@@ -112,19 +119,27 @@ def _actor(recorded: Recorded, keep: frozenset[Kept]) -> str:
     return f"{actor.kind}:{actor.id}" if "ids" in keep and actor.id is not None else actor.kind
 
 
-def _facts(facts: Mapping[str, Fact], keep: frozenset[Kept]) -> str:
-    shown = [
-        f"{name}={json.dumps(value)}" for name, value in sorted(facts.items()) if "usage" in keep or name not in COUNTED
-    ]
+def _facts(facts: Mapping[str, Fact]) -> str:
+    shown = [f"{name}={json.dumps(value)}" for name, value in sorted(facts.items())]
     return f": {' '.join(shown)}" if shown else ""
 
 
-def _policy(event: PolicyRecorded) -> Iterator[str]:
-    policy = event.policy
-    yield f"agent {policy.agent}"
-    yield "no model" if policy.model is None else policy.model.reference
-    if policy.tools:
-        yield f"tools {' '.join(tool.name for tool in policy.tools)}"
+def _declared(policy: Policy) -> Iterator[str]:
+    """Yield what was declared, a line for the agent and one for each tool; of texts the digests that are recorded."""
+    for named, declared in (f"agent {policy.agent}", policy), *((f"tool {tool.name}", tool) for tool in policy.tools):
+        said = {name: value for name, value in _flat(declared).items() if name not in _NOT_DECLARED}
+        yield f"{_INDENT}{named}{_facts(said)}"
+
+
+def _flat(record: Struct) -> dict[str, Fact]:
+    """Return the fields of a record that say something, those of a record in it as ``outer.inner``."""
+    flat: dict[str, Fact] = {}
+    for name, value in structs.asdict(record).items():
+        if isinstance(value, Struct):
+            flat |= {f"{name}.{inner}": fact for inner, fact in _flat(value).items()}
+        elif value is not None and value is not False and value != "":
+            flat[name] = value
+    return flat
 
 
 _SAID: Final[Mapping[type, Callable[[Any], Iterator[str]]]] = {
@@ -132,7 +147,6 @@ _SAID: Final[Mapping[type, Callable[[Any], Iterator[str]]]] = {
     ActionRequired: lambda event: iter(f"{item.kind} {item.call or ''}".rstrip() for item in event.items),
     AttemptStarted: lambda event: iter([event.kind, f"attempt {event.attempt}", *event.calls]),
     ChatCreated: lambda event: iter([f"agent {event.agent}"]),
-    PolicyRecorded: _policy,
     Released: lambda event: iter([event.reason]),
     RetryScheduled: lambda event: iter([event.error.kind]),
     ToolResultRecorded: lambda event: iter([f"{event.result.call} {_outcome(event.result)}"]),

@@ -1,4 +1,4 @@
-"""What changed between two canonical texts of a chat, in a sentence or two: the first thing that went otherwise.
+"""What changed between two canonical texts of a chat, in words: what went otherwise, then what that follows from.
 
 Owns reading the text again; its form is owned by ``chatfold.testing.canonical``.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from chatfold.testing.canonical import END, LOG, TRANSCRIPT
 from events.given import checked_kind
@@ -20,22 +20,39 @@ SHOWN: Final = 40
 """Lines of the difference that are shown."""
 
 _EVENT: Final = re.compile(r"^ *(?P<version>\d+) (?P<event>\S+) +(?P<moves>\S+(?: -> \S+)?)(?: +(?P<said>.*))?$")
-_DECISION: Final = re.compile(r"^ +(?P<rule>D\w+) (?P<action>[^:]+)(?:: (?P<facts>.*))?$")
+_BELOW: Final = re.compile(r"^ +(?P<what>(?P<kind>agent|tool|D\w+) [^:]+)(?:: (?P<facts>.*))?$")
+_FACT: Final = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
+_MEANT: Final = {"schema": "its description or arguments (schema)", "system": "its instruction (system)"}
+"""What is said of digests, which say nothing themselves."""
+_ALL: Final = "revision"
+"""A digest of all that an agent declares: of interest where nothing else says what changed."""
+
+_Facts: TypeAlias = Mapping[str, str]
+_Lines: TypeAlias = dict[str, list[str]]
 
 
 class _Row(NamedTuple):
-    """An event of the text, and the decision that stands with it."""
+    """An event of the text, with the decision and the declarations that stand with it."""
 
     version: int
     event: str
     moves: str
     said: str
     decision: str
-    facts: str
+    read: _Facts
+    declared: Mapping[str, _Facts]
+
+    @property
+    def did(self) -> tuple[str, str, str]:
+        """What happened, whatever was read for it and said of it."""
+        return self.event, self.moves, self.decision
 
 
 def explain_change(before: str, after: str) -> list[str]:
-    """Say in words what changed first, then show the lines around it.
+    """Say in words what changed, then show the lines around it.
+
+    First comes what the chat did otherwise, such as the first decision that is another one. Behind it, or where it did
+    all as before, comes what changed before that: what was declared, what decisions read, what events say.
 
     Args:
         before: The canonical text that was kept.
@@ -51,23 +68,28 @@ def explain_change(before: str, after: str) -> list[str]:
     checked_kind(after, str, "$.after", "a canonical text")
     if before == after:
         return []
-    return [_sentence(before, after), "", *_difference(before, after)]
+    return [*_sentences(before, after), "", *_difference(before, after)]
 
 
-def _sentence(before: str, after: str) -> str:
+def _sentences(before: str, after: str) -> Sequence[str]:
     was, now = _parts(before), _parts(after)
-    for one, other in zip_longest(_rows(was[LOG]), _rows(now[LOG])):
-        if one != other:
-            return _changed(one, other)
-    if was[LOG] != now[LOG]:
-        return "the log is written otherwise"
-    for heading, what in ((TRANSCRIPT, "the transcript"), (END, "where the chat stands")):
-        if was[heading] != now[heading]:
-            return f"all transitions and decisions are as they were; {what} changed{_where(was[heading], now[heading])}"
-    return "the text is not one of a chat"
+    rows = list(zip_longest(_rows(was[LOG]), _rows(now[LOG])))
+    same: list[tuple[_Row, _Row]] = []
+    parted: list[str] = []
+    for one, other in rows:
+        if one is None or other is None or one.did != other.did:
+            parted.append(_parting(one, other))
+            break
+        same.append((one, other))
+    said = [*parted, *_first(same, _declared), *_first(same, _read), *_first(same, _told)]
+    if not parted:
+        said += _after_the_log(was, now)
+    if said:
+        return said
+    return ["the log is written otherwise" if was[LOG] != now[LOG] else "the text is not one of a chat"]
 
 
-def _changed(was: _Row | None, now: _Row | None) -> str:
+def _parting(was: _Row | None, now: _Row | None) -> str:
     if now is None and was is not None:
         return f"the log ends before version {was.version}, where {_what(was)} followed"
     if was is None and now is not None:
@@ -77,13 +99,58 @@ def _changed(was: _Row | None, now: _Row | None) -> str:
     at = f"version {was.version}"
     if was.decision != now.decision and was.decision and now.decision:
         return f"decision at {at} changed from {was.decision} to {now.decision}"
-    if was.event != now.event:
-        return f"{at} changed from {_what(was)} to {_what(now)}"
-    if was.moves != now.moves:
+    if was.moves != now.moves and (was.event, was.decision) == (now.event, now.decision):
         return f"{was.event} at {at} leads {now.moves}, and led {was.moves}"
-    if was.facts != now.facts:
-        return f"decision at {at} is {was.decision} as before, but read {now.facts or 'nothing'}, no longer {was.facts}"
-    return f"{was.event} at {at} changed from {_beside(was.said, now.said)} to {_beside(now.said, was.said)}"
+    return f"{at} changed from {_what(was)} to {_what(now)}"
+
+
+_Look: TypeAlias = Callable[[_Row, _Row], Sequence[str]]
+
+
+def _first(same: Sequence[tuple[_Row, _Row]], look: _Look) -> Sequence[str]:
+    """Return what is found in the first pair of rows in which something is."""
+    return next(filter(None, (look(one, other) for one, other in same)), ())
+
+
+def _declared(was: _Row, now: _Row) -> Sequence[str]:
+    return [*_declarations(was, now, but=_ALL)] or [*_declarations(was, now)]
+
+
+def _declarations(was: _Row, now: _Row, but: str = "") -> Iterator[str]:
+    for what in {**was.declared, **now.declared}:
+        one, other = was.declared.get(what), now.declared.get(what)
+        if one is None or other is None:
+            yield f"{what} is {'now' if one is None else 'no longer'} declared at version {was.version}"
+        elif found := [said for name, said in _differing(one, other).items() if name != but]:
+            yield f"declaration of {what} at version {was.version} changed: {', '.join(found)}"
+
+
+def _read(was: _Row, now: _Row) -> Sequence[str]:
+    found = _differing(was.read, now.read)
+    return [f"decision at version {was.version} read {', '.join(found.values())}"] if found else ()
+
+
+def _told(was: _Row, now: _Row) -> Sequence[str]:
+    if was.said == now.said:
+        return ()
+    beside = _beside(was.said, now.said), _beside(now.said, was.said)
+    return [f"{was.event} at version {was.version} changed from {beside[0]} to {beside[1]}"]
+
+
+def _differing(was: _Facts, now: _Facts) -> dict[str, str]:
+    """Return in words what differs, by its name."""
+    return {
+        name: _MEANT.get(name, f"{name} {was.get(name, 'none')} -> {now.get(name, 'none')}")
+        for name in {**was, **now}
+        if was.get(name) != now.get(name)
+    }
+
+
+def _after_the_log(was: _Lines, now: _Lines) -> Iterator[str]:
+    for heading, what in ((TRANSCRIPT, "the transcript"), (END, "where the chat stands")):
+        if was[heading] != now[heading]:
+            yield f"all transitions and decisions are as they were; {what} changed{_where(was[heading], now[heading])}"
+            return
 
 
 def _beside(said: str, other: str) -> str:
@@ -107,7 +174,7 @@ def _where(was: list[str], now: list[str]) -> str:
     return f", first at {new.partition(']')[0]}]" if new else ""
 
 
-def _parts(text: str) -> dict[str, list[str]]:
+def _parts(text: str) -> _Lines:
     """Return the lines of each part of a text by its heading."""
     parts: dict[str, list[str]] = {LOG: [], TRANSCRIPT: [], END: []}
     lines: list[str] = []
@@ -125,9 +192,13 @@ def _rows(lines: list[str]) -> Iterator[_Row]:
         if event := _EVENT.match(line):
             if row is not None:
                 yield row
-            row = _Row(int(event["version"]), event["event"], event["moves"], event["said"] or "", "", "")
-        elif row is not None and (decision := _DECISION.match(line)):
-            row = row._replace(decision=f"{decision['rule']} {decision['action']}", facts=decision["facts"] or "")
+            row = _Row(int(event["version"]), event["event"], event["moves"], event["said"] or "", "", {}, {})
+        elif row is not None and (below := _BELOW.match(line)):
+            facts = dict(_FACT.findall(below["facts"] or ""))
+            if below["kind"] in ("agent", "tool"):
+                row = row._replace(declared={**row.declared, below["what"]: facts})
+            else:
+                row = row._replace(decision=below["what"], read=facts)
     if row is not None:
         yield row
 

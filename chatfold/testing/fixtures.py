@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from chatfold.checks import checked_providers
 from chatfold.engine import Engine
 from chatfold.replaying.logs import SUFFIX, LogSource, SourceNotFound, find_logs
 from chatfold.settings import Settings
@@ -18,6 +19,8 @@ from chatfold.testing.crash.run import run_crash_test
 from generation.agents import Agent
 from generation.providers.script import Script
 from generation.providers.scripted import NAME, ScriptedProvider
+from store import open_store
+from store.urls import parse_postgres
 
 __all__ = ["CrashRunner", "EngineMaker", "LogsNotFound", "ProviderMaker", "StoreKind", "empty_store", "sources_of"]
 
@@ -67,6 +70,10 @@ def empty_store(kind: StoreKind, folder: Path, server: str | None = None) -> Ite
         kind: Which store.
         folder: Where a SQLite file goes.
         server: URL of the PostgreSQL server, for that kind: a database is made there, and dropped at the end.
+
+    Raises:
+        InvalidStoreUrl: It is no such URL.
+        MissingExtra: The PostgreSQL driver is not installed.
     """
     match kind:
         case "memory":
@@ -80,11 +87,12 @@ def empty_store(kind: StoreKind, folder: Path, server: str | None = None) -> Ite
 
 @contextmanager
 def _database(server: str) -> Iterator[str]:
+    open_store(server)  # makes no connection, and says where this is no URL or the driver is not installed
     import psycopg
     from psycopg import sql
 
     name = f"chatfold_{uuid.uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(parse_postgres(server).conninfo, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         try:
             before, _, query = server.partition("?")
@@ -149,9 +157,10 @@ class EngineMaker:
 
         Raises:
             ValueError: Both a script and a model of that name are given.
+            InvalidValue: The script is none, or an argument none that an engine takes.
         """
         if script is not None:
-            providers = options.get("providers") or {}
+            providers = checked_providers(options.get("providers"))
             if NAME in providers:
                 raise ValueError(f"give script= or a provider {NAME!r}, not both")
             options["providers"] = {**providers, NAME: self._models(script)}

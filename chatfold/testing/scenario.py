@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast, get_args
 
-from msgspec import ValidationError, convert, structs, to_builtins
+from msgspec import to_builtins
 
+from chatfold.replaying.whatif import PolicyFields, WhatIfProblem, check_decides
 from chatfold.testing.asserts import AnyLog, read_events
 from chatstate.classify import classify
 from chatstate.commands import AnyCommand, Fence
@@ -19,7 +20,7 @@ from chatstate.errors import Refusal
 from chatstate.invariants import violations
 from events.envelope import Envelope, Recorded
 from events.errors import InvalidValue
-from events.given import called, checked_kind, checked_whole
+from events.given import called, checked_kind, checked_seconds, checked_sequence, checked_whole
 from events.ids import CommandId
 from events.records import Actor, Policy
 from events.reducer import evolve
@@ -73,7 +74,7 @@ def fence_of(state: ChatState) -> Fence:
 
 
 class Scenario:
-    """A chat, and what came of the commands that it was given. Each step returns a new one.
+    """A chat, and what came of the commands that it was given. Made by ``given``; each step returns a new one.
 
     Attributes:
         state: The chat as it stands.
@@ -104,12 +105,14 @@ class Scenario:
             after: Seconds that go by before each.
 
         Raises:
-            TypeError: Something is no command.
+            InvalidValue: Something is no command, or ``after`` no time.
         """
+        step = round(checked_seconds(after, "$.after") * _SECOND_US)
         state, now, events = self.state, self._now, list[Recorded]()
-        for command in commands:
-            now += round(after * _SECOND_US)
-            made = _command(command(state) if callable(command) and not isinstance(command, type) else command)
+        for place, command in enumerate(commands):
+            now += step
+            given = command(state) if callable(command) and not isinstance(command, type) else command
+            made = _command(given, f"$.commands[{place}]")
             try:
                 decided = decide(state, made, now)
             except Refusal as refusal:
@@ -132,15 +135,18 @@ class Scenario:
     def under(self, **changes: object) -> Scenario:
         """Return the same chat, decided under a policy with other values: ``under(max_steps=3)``.
 
+        A dict in the place of a part of it goes field by field: ``under(model={"context_limit": 9_000})``.
+
         Raises:
-            ValueError: No policy is recorded in the log, or a value is none that the field takes.
-            TypeError: A policy has no such field.
+            InvalidValue: A policy has no such field, no decision reads it, or a value is none that it takes.
+            ValueError: No policy is recorded in the log.
         """
-        replaced = structs.replace(self._policy(), **changes)
         try:
-            policy = convert(to_builtins(replaced), Policy)
-        except ValidationError as error:
-            raise ValueError(f"a policy of these values cannot be: {error}") from error
+            fields = to_builtins(changes)
+            policy = PolicyFields("other values", fields)(self._policy())
+            check_decides("other values", fields)
+        except (WhatIfProblem, TypeError) as problem:  # what is no data at all is a TypeError
+            raise InvalidValue("$.changes", f"no policy to decide under: {problem}") from problem
         return Scenario(self.state, policy=policy, events=self.events, refusal=self.refusal, now=self._now)
 
     def then(
@@ -156,7 +162,13 @@ class Scenario:
 
         Raises:
             AssertionError: It is otherwise.
+            InvalidValue: What should follow is no text, or no list of texts.
         """
+        for name, given in (("state", state), ("decides", decides)):
+            if given is not None:
+                checked_kind(given, str, f"$.{name}", "a text")
+        if events is not None:
+            checked_sequence(events, "$.events", "a list of types of events")
         _must(self.refusal is None, f"refused: {self.refusal}")
         stands = str(classify(self.state.control))
         gave = [event.envelope.type for event in self.events]
@@ -175,8 +187,9 @@ class Scenario:
 
         Raises:
             AssertionError: It was not, or otherwise.
-            InvalidValue: That is no type of refusals.
+            InvalidValue: That is no type of refusals, or the words are no text.
         """
+        checked_kind(saying, str, "$.saying", "a text")
         given: object = error
         if not isinstance(given, type) or not issubclass(given, Refusal):
             raise InvalidValue("$.error", f"must be a class of refusals, not {error!r:.80}")
@@ -203,10 +216,12 @@ class Scenario:
         return Scenario(state, policy=self._under, events=events, refusal=refusal, now=now)
 
 
-def _command(given: object) -> AnyCommand:
+def _command(given: object, path: str) -> AnyCommand:
     if not isinstance(given, _COMMANDS):
         what = called(given, shown=True)
-        raise TypeError(f"a step takes a command of chatstate.commands, or a function that makes one, not {what:.80}")
+        raise InvalidValue(
+            path, f"must be a command of chatstate.commands, or a function that makes one, not {what:.80}"
+        )
     return cast("AnyCommand", given)
 
 

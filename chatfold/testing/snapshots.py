@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from chatfold.testing.canonical import Kept, canonical_text, checked_kinds
 from chatfold.testing.explained import explain_change
+from events.errors import EventsError
 
 __all__ = ["ChatSnapshotExtension"]
 
@@ -38,9 +40,15 @@ class ChatSnapshotExtension(SingleFileSnapshotExtension):
         """
         return type("KeepingChatSnapshotExtension", (cls,), {"keep": tuple(checked_kinds(keep))})
 
-    def serialize(self, data: Any, **_: Any) -> str:
-        """See syrupy."""
-        return canonical_text(data, keep=self.keep)
+    def serialize(self, data: Any, **options: Any) -> str:
+        """See syrupy. What is no log fails the test with what is wrong: of an error syrupy would show the traceback."""
+        for name in ("exclude", "include"):
+            if options.get(name) is not None:
+                pytest.fail(f"a snapshot of a chat takes no {name}=: keeping() chooses what is in it", pytrace=False)
+        try:
+            return canonical_text(data, keep=self.keep)
+        except (EventsError, LookupError, OSError) as wrong:
+            pytest.fail(f"nothing to compare with a snapshot of a chat: {wrong}", pytrace=False)
 
     def diff_lines(self, serialized_data: Any, snapshot_data: Any) -> Iterator[str]:
         """Tell what changed; see syrupy."""

@@ -7,11 +7,13 @@ of the store inside and may be nested.
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from msgspec import Struct
 
+from chatfold.checks import checked_store
 from events.envelope import StoredEvent
+from events.given import checked_among, checked_whole
 from events.ids import ChatId, CommandId, WorkerId
 from store.auditing import EventPlace
 from store.contract import (
@@ -75,16 +77,21 @@ CallName: TypeAlias = Literal[
 ]
 """A method of a store that does something."""
 
+_CALLS: Final[tuple[CallName, ...]] = get_args(CallName)
+
 
 class WrappedStore:
     """Passes every call on to another store. Subclasses say what happens :meth:`before` and :meth:`after` each.
 
     Args:
-        inner: The store that does the work. It is opened and closed with this one.
+        inner: The store that does the work, or its URL. It is opened and closed with this one.
+
+    Raises:
+        InvalidValue: That is no store.
     """
 
-    def __init__(self, inner: Store) -> None:
-        self.inner = inner
+    def __init__(self, inner: Store | str) -> None:
+        self.inner = checked_store(inner, "$.inner")
 
     def before(self, name: CallName, chat: ChatId | None = None, append: Append | None = None) -> None:
         """Called before a call is passed on; ``append`` is given for appends."""
@@ -354,7 +361,7 @@ class CountingStore(WrappedStore):
         calls: The calls so far, in the order in which they were made.
     """
 
-    def __init__(self, inner: Store) -> None:
+    def __init__(self, inner: Store | str) -> None:
         super().__init__(inner)
         self.calls: list[CountedCall] = []
 
@@ -365,7 +372,12 @@ class CountingStore(WrappedStore):
         self.calls.append(CountedCall(name, chat, commands, tuple(envelope.type for envelope in envelopes)))
 
     def count(self, name: CallName, chat: ChatId | None = None) -> int:
-        """Return how often a method was called, about ``chat`` if one is given."""
+        """Return how often a method was called, about ``chat`` if one is given.
+
+        Raises:
+            InvalidValue: A store has no such method.
+        """
+        checked_among(name, _CALLS, "$.name")
         return sum(1 for call in self.calls if call.name == name and chat in {None, call.chat})
 
     def counts(self) -> Counter[CallName]:
@@ -380,14 +392,18 @@ class CountingStore(WrappedStore):
 class LosingStore(WrappedStore):
     """Loses the replies of calls on demand: the call takes effect, its caller learns nothing."""
 
-    def __init__(self, inner: Store) -> None:
+    def __init__(self, inner: Store | str) -> None:
         super().__init__(inner)
         self._to_lose: Counter[str] = Counter()
         self.lost = 0
 
     def lose(self, name: CallName | Literal["any"] = "append", times: int = 1) -> None:
-        """Lose the replies of the next ``times`` calls of one method, or of whichever come next."""
-        self._to_lose[name] += times
+        """Lose the replies of the next ``times`` calls of one method, or of whichever come next.
+
+        Raises:
+            InvalidValue: A store has no such method, or there are no such times.
+        """
+        self._to_lose[checked_among(name, ("any", *_CALLS), "$.name")] += checked_whole(times, "$.times")
 
     def after(self, name: CallName) -> None:
         """Lose the reply, if that is due.

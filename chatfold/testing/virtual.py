@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from inspect import isawaitable
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,6 +19,8 @@ from chatfold.settings import Settings
 from chatfold.testing.simulation.machine import EPOCH_US, simulated_machine
 from chatfold.virtual.loop import HOST, Host, SimulatedLoop
 from chatfold.virtual.running import alone, drive, end
+from events.errors import InvalidValue
+from events.given import called, checked_whole
 from generation.agents import Agent
 from generation.providers.contract import Provider
 from store.memory import MemoryStore
@@ -45,12 +48,15 @@ class VirtualTime:
     Args:
         seed: Decides what is left to chance: ids, jitter, how long threads take.
 
+    Raises:
+        InvalidValue: The seed is no whole number of at least 0.
+
     Attributes:
         seconds: Virtual seconds that the last run took, or the present one has taken so far.
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._seed = seed
+        self._seed = checked_whole(seed, "$.seed")
         self._loop: SimulatedLoop | None = None
         self._last = 0.0
 
@@ -66,10 +72,12 @@ class VirtualTime:
             main: What to run. An engine of :meth:`engine` is entered within it.
 
         Raises:
+            InvalidValue: It is no coroutine function.
             VirtualTimeStopped: It waits for what never comes.
             RuntimeError: It was called from a coroutine: a run has an event loop of its own.
             BaseException: What ``main`` raises.
         """
+        _check_main(main)
         kept: _Kept[_T] = _Kept()
         with alone():
             loop = SimulatedLoop(_seeded(self._seed), steps=STEPS, shuffled=False)
@@ -112,7 +120,9 @@ class VirtualTime:
             raise RuntimeError(
                 "an engine in virtual time is made within VirtualTime.run(main): in main, or what it calls"
             )
-        engine = Engine(store or MemoryStore(), agents, providers=providers, settings=settings, **options)
+        engine = Engine(
+            MemoryStore() if store is None else store, agents, providers=providers, settings=settings, **options
+        )
         # A thread that watches the loop would look at a real clock, and ids by default take the time of one.
         engine.runtime.settings = replace(engine.runtime.settings, watch_loop=False)
         engine.runtime.new_id = lambda: new_id(time.time)
@@ -133,11 +143,31 @@ class _Kept(Generic[_T]):
 
     async def keep(self, main: Callable[[], Coroutine[Any, Any, _T]]) -> None:
         try:
-            self.values.append(await main())
+            made: object = main()
+            if not isawaitable(made):
+                raise _no_main(main, f", which gives {called(made)} and no coroutine")
+            self.values.append(await made)
         except GeneratorExit:  # the run was given up, and closes what is left
             raise
         except BaseException as error:  # noqa: BLE001 -- it is the caller's, an exit of pytest too
             self.error = error
+
+
+def _check_main(main: object) -> None:
+    """Check that something can be called for what is run.
+
+    Raises:
+        InvalidValue: It cannot be; a coroutine is closed, so that nothing else is said of it.
+    """
+    if isinstance(main, Coroutine):
+        main.close()
+        raise _no_main(main, ": run(main), not run(main())")
+    if not callable(main):
+        raise _no_main(main)
+
+
+def _no_main(main: object, more: str = "") -> InvalidValue:
+    return InvalidValue("$.main", f"must be a coroutine function that takes nothing, not {called(main)}{more}")
 
 
 def _seeded(seed: int) -> Random:

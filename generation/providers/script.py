@@ -6,13 +6,14 @@ How a turn is played is the business of ``scripted``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from types import NoneType
+from typing import Final, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from msgspec import Struct
 
 from events.content import Json
 from events.errors import InvalidValue
-from events.given import called
+from events.given import called, checked_among, checked_kind
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError
 from generation.prompt_types import ModelRequest
@@ -41,7 +42,8 @@ class _Step(Struct, frozen=True):
         for name in self.__struct_fields__:
             kinds, wanted = _FIELDS.get(name, (object, ""))
             value: object = getattr(self, name)
-            if not isinstance(value, kinds) or (name == "chunk" and isinstance(value, int) and value < 1):
+            counts = name == "chunk" and (isinstance(value, bool) or (isinstance(value, int) and value < 1))
+            if not isinstance(value, kinds) or counts:
                 given = called(value, shown=True)
                 raise InvalidValue(f"$.{name}", f"{type(self).__name__} takes {wanted} here, not {given:.80}")
 
@@ -98,6 +100,10 @@ _FIELDS: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
     "arguments": ((dict, str), "a dict or a text"),
     "error": (ClassifiedError, "a ClassifiedError"),
     "until": (Waitable, "something with wait()"),
+    "reached": ((cast("type", Callable), NoneType), "a function or None"),
+    "metadata": ((dict, NoneType), "a dict or None"),
+    "redacted": (bool, "true or false"),
+    "id": ((str, NoneType), "an id or None"),
 }
 """What fields of steps must be, and how that is called."""
 
@@ -119,12 +125,24 @@ class Turn(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     explanation: str | None = None
 
+    def __post_init__(self) -> None:
+        """Look at what is beside the steps, as they look at theirs.
+
+        Raises:
+            InvalidValue: Something has what it cannot have; the path says which.
+        """
+        if self.finish is not None:
+            checked_among(self.finish, get_args(FinishReason), "$.finish")
+        for name, kind, wanted in (("usage", Usage, "a Usage or None"), ("explanation", str, "a text or None")):
+            if (value := getattr(self, name)) is not None:
+                checked_kind(value, kind, f"$.{name}", wanted)
+
 
 def turn(*steps: Step | str, finish: FinishReason | None = None, usage: Usage | None = None) -> Turn:
     """Return a turn of ``steps``; a string stands for a :class:`Say`.
 
     Raises:
-        InvalidValue: Something is no step; the path says which.
+        InvalidValue: Something is no step, or has what it cannot have; the path says which.
     """
     for place, step in enumerate(steps):
         given: object = step

@@ -203,8 +203,9 @@ def test_a_log_that_does_not_come_out_again_is_said_to_part_where_it_does(export
 
 def test_a_prompt_that_changed_fails_unless_it_may(exported: bytes) -> None:
     other = Agent(name="a", model="scripted", system="Be brief.")
-    with pytest.raises(AssertionError, match="system: another text in a request, first at version 5"):
+    with pytest.raises(AssertionError, match="system: another text in a request, first at version 5") as failed:
         assert_reruns(exported, [other])
+    assert str(failed.value).startswith("the log is not the same today:\n  all 6 events came out again; requests ")
     assert_reruns(exported, [other], ignore=["system"])
 
 

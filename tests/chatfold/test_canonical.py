@@ -1,15 +1,16 @@
 """Canonical text: the same for the same behaviour, other for another one, and changes of it told in words."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from chatfold import Agent, Engine, Settings, tool
+from chatfold import Agent, Engine, Limits, ModelConfig, Settings, tool
 from chatfold.testing import (
     ClassifiedError,
     Fail,
@@ -53,11 +54,14 @@ def talked(script: Sequence[str | Turn] = SCRIPT, store: str = "memory://") -> S
     return asyncio.run(run())
 
 
-WANTED: Final = """\
+WANTED: Final = f"""\
 == log
    1 chat_created             N -> P0    user  agent sums
    2 acquired                 P0 -> R0   worker
-   3 policy_recorded          R0         worker  agent sums  scripted/friendly  tools add
+   3 policy_recorded          R0         worker
+      agent sums: action_on_expiry="go_on" action_timeout_us=300000000 max_model_attempts=26 max_steps=1200 \
+model.compaction_threshold=70 model.name="friendly" model.provider="scripted" revision="{AGENT.revision}"
+      tool add: crash="report" runner="local" schema="{add.digest}"
    4 attempt_started          R0         worker  generate  attempt 1
       D11 generate: attempt=1 last="user" max_steps=1200
    5 step_committed           R0         worker
@@ -74,7 +78,7 @@ WANTED: Final = """\
 [1.0] user
       | What is 2 + 3?
 [5.0] assistant  tool_calls
-      | (call, local) add {"a":2,"b":3}
+      | (call, local) add {{"a":2,"b":3}}
 [8.0] tool
       | (result of 5.0.0, done) 5
 [10.0] assistant  stop
@@ -145,17 +149,79 @@ def test_the_first_change_is_told(script: Sequence[str | Turn], said: str) -> No
             "decision at version 11 changed from D6 finish(complete) to D10 compact(automatic)",
         ),
         ("R0 -> W ", "R0 -> E0", "turn_finished at version 11 leads R0 -> E0, and led R0 -> W"),
-        (
-            'last="assistant"',
-            'last="user"',
-            'decision at version 11 is D6 finish(complete) as before, but read last="user", no longer last="assistant"',
-        ),
+        ('last="assistant"', 'last="user"', 'decision at version 11 read last "assistant" -> "user"'),
+        (" steps=1", "", "decision at version 9 read steps 1 -> none"),
         ("  complete\n", "  max_steps\n", "turn_finished at version 11 changed from complete to max_steps"),
         ("waiting W", "waiting XW", "all transitions and decisions are as they were; where the chat stands changed"),
     ],
 )
 def test_each_kind_of_change_has_its_sentence(was: str, now: str, said: str) -> None:
     assert explain_change(WANTED, WANTED.replace(was, now))[0] == said
+
+
+def talked_with(agent: Agent, script: Sequence[str | Turn] = SCRIPT) -> str:
+    async def run() -> Sequence[Recorded]:
+        model = ScriptedProvider(list(script))
+        async with Engine("memory://", [agent], providers={"scripted": model}) as engine:
+            return await talk(engine)
+
+    return canonical_text(asyncio.run(run()))
+
+
+@tool(name="add")
+def other_words(a: int, b: int) -> int:
+    """Add numbers."""
+    return a + b
+
+
+@tool(name="add")
+def other_arguments(first: int = 2, second: int = 3, a: int = 0, b: int = 0) -> int:
+    """Add two numbers."""
+    return first + second
+
+
+@tool
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+OF_TOOL: Final = "declaration of tool add at version 3 changed: "
+OF_AGENT: Final = "declaration of agent sums at version 3 changed: "
+CHOOSING: Final = dataclasses.replace(AGENT, models=["scripted/other"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"system": "Be brief."}, [f"{OF_AGENT}its instruction (system)"]),
+        ({"tools": [other_words]}, [f"{OF_TOOL}its description or arguments (schema)"]),
+        ({"tools": [other_arguments]}, [f"{OF_TOOL}its description or arguments (schema)"]),
+        ({"tools": [dataclasses.replace(add, crash="rerun")]}, [f'{OF_TOOL}crash "report" -> "rerun"']),
+        ({"tools": [dataclasses.replace(add, timeout=9)]}, [f"{OF_TOOL}timeout_us none -> 9000000"]),
+        (
+            {"tools": [dataclasses.replace(add, exclusive=True)]},
+            [f"{OF_TOOL}exclusive none -> true", "decision at version 6 read exclusive none -> 1"],
+        ),
+        ({"tools": [add, multiply]}, ["tool multiply is now declared at version 3"]),
+        ({"model": ModelConfig(provider="scripted", name="other")}, [f'{OF_AGENT}model.name "friendly" -> "other"']),
+        ({"limits": Limits(max_model_attempts=3)}, [f"{OF_AGENT}max_model_attempts 26 -> 3"]),
+        ({"models": ["scripted/other"]}, [f'{OF_AGENT}revision "{AGENT.revision}" -> "{CHOOSING.revision}"']),
+    ],
+)
+def test_what_is_declared_otherwise_is_named(changes: Mapping[str, Any], said: Sequence[str]) -> None:
+    lines = explain_change(WANTED, talked_with(dataclasses.replace(AGENT, **changes)))
+    assert lines[: lines.index("")] == said
+
+
+def test_what_happened_otherwise_comes_first_then_what_it_follows_from() -> None:
+    few = talked_with(dataclasses.replace(AGENT, limits=Limits(max_steps=1)))
+    assert explain_change(WANTED, few)[:4] == [
+        "decision at version 9 changed from D11 generate to D7 finish(max_steps)",
+        f"{OF_AGENT}max_steps 1200 -> 1",
+        "decision at version 4 read max_steps 1200 -> 1",
+        "",
+    ]
 
 
 def test_an_end_that_comes_earlier_or_later_is_told() -> None:

@@ -216,7 +216,7 @@ VALUES: Final[list[tuple[Callable[..., object], dict[str, Any], str]]] = [
     (ContextFile, {"path": "a", "text": "b", "os": 5}, "$.os: must be a text, not int"),
     (ContextSkill, {"name": "a", "description": None, "directory": ""}, "$.description: must be a text, not NoneType"),
     (ClassifiedError, {"kind": "auth", "message": 5}, "$.message: must be a text, not int"),
-    (ClassifiedError, {"kind": "auth", "message": "m", "detail": 5}, "$.detail: must be a text, not int"),
+    (ClassifiedError, {"kind": "auth", "message": "m", "detail": 5}, "$.detail: must be a text or None, not int"),
     (ProviderError, {"error": "down"}, "$.error: must be a ClassifiedError, not str"),
     (ScriptedProvider, {"script": "hi"}, "$.script: must be a list of turns, or a function, not str"),
     (ScriptedProvider, {"script": [5]}, "$.script[0]: must be a turn or a text, not int"),

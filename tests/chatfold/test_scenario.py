@@ -40,6 +40,7 @@ def recorded() -> Sequence[Recorded]:
 
 LOG: Final = recorded()
 CALLED: Final = next(each.version for each in LOG if each.envelope.type == "step_committed")
+ANSWERED: Final = next(each.version for each in LOG if each.version > CALLED and each.envelope.type == "step_committed")
 HELLO: Final = Message(role="user", parts=(TextPart(text=Content("Hello.")),))
 
 
@@ -78,8 +79,7 @@ def test_commands_behind_a_refused_one_are_not_given() -> None:
 def test_another_policy_decides_otherwise() -> None:
     end = given(LOG, at=len(LOG) - 1)
     end.then(decides="D6")
-    answered = next(each.version for each in LOG if each.version > CALLED and each.envelope.type == "step_committed")
-    given(LOG, at=answered).then(decides="D11").under(max_steps=1).then(decides="D7")
+    given(LOG, at=ANSWERED).then(decides="D11").under(max_steps=1).then(decides="D7")
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,28 @@ def test_there_is_no_such_version(at: int) -> None:
     [("interrupt", "'interrupt'"), (c.Interrupt, "the class Interrupt"), (lambda _: None, "None"), (None, "None")],
 )
 def test_what_is_no_command_is_refused(wrong: Any, called: str) -> None:
-    with pytest.raises(TypeError, match=f"a step takes a command of chatstate.commands, .*, not {called}"):
+    with pytest.raises(InvalidValue, match=rf"\$.commands\[0\]: must be a command of chatstate.commands, .* {called}"):
         given(LOG).when(wrong)
 
 
-def test_a_policy_of_wrong_values_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"cannot be: Expected `int`, got `str` - at `\$.max_steps`"):
-        given(LOG).under(max_steps="3")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"max_steps": "3"}, r"Expected `int`, got `str` - at `\$.max_steps`"),
+        ({"max_step": 3}, r"unknown field `max_step`; a policy has the fields agent, .*max_steps, "),
+        ({"tools": []}, r"no decision reads tools, .* They read max_steps, "),
+        ({"model": {"name": "other"}}, r"no decision reads model.name"),
+    ],
+)
+def test_a_policy_that_tells_nothing_is_refused(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidValue, match=rf"\$.changes: no policy to decide under: other values: .*{said}"):
+        given(LOG).under(**changes)
+
+
+def test_a_part_of_a_policy_is_changed_field_by_field() -> None:
+    given(LOG, at=ANSWERED).then(decides="D11").under(model={"context_limit": 9}).then(decides="D10")
 
 
 def test_nothing_is_decided_without_a_policy() -> None:
     with pytest.raises(ValueError, match="no policy is recorded"):
         given(LOG, at=2).then(decides="D11")
-    with pytest.raises(TypeError):
-        given(LOG).under(max_step=1)

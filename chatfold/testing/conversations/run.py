@@ -6,10 +6,11 @@ from random import Random
 from typing import Final
 
 from chatfold.testing.conversations.talk import Talk
-from chatfold.testing.simulation.profile import Size
+from chatfold.testing.simulation.profile import Size, checked_size
 from chatfold.testing.simulation.run import Outcome, play
 from chatfold.virtual.loop import SimulatedLoop
 from chatfold.virtual.running import alone
+from events.given import checked_whole
 
 _SEGMENT: Final = 256
 
@@ -29,9 +30,11 @@ def converse(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
         What became of it. A violation is told there and not raised.
 
     Raises:
+        InvalidValue: The seed is no whole number of at least 0, or the size is none.
         RuntimeError: It was called from a coroutine: it runs an event loop of its own.
     """
-    size = size or Size()
+    checked_whole(seed, "$.seed")
+    size = checked_size(size)
     with alone():
         random = Random(seed)
         loop = SimulatedLoop(Random(random.random()), steps=size.steps, shuffled=random.random() < 0.5)

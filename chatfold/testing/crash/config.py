@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from events.given import called
+
 BOUNDS: Final = {
     "seed": (0, 2**32),
     "kills": (0, 1_000_000),
@@ -75,9 +77,15 @@ class CrashConfig(Struct, frozen=True, kw_only=True):
                 raise InvalidCrashConfig(field, f"must be a {'whole number' if whole else 'number'}, not {value!r}")
             if not least <= value <= most:
                 raise InvalidCrashConfig(field, f"must be between {least:g} and {most:g}, not {value}")
+        for field, kind, wanted in (
+            ("db", str, "a URL"),
+            ("setup", str, "a text"),
+            ("failpoints", bool, "true or false"),
+        ):
+            if not isinstance(getattr(self, field), kind):
+                raise InvalidCrashConfig(field, f"must be {wanted}, not {called(getattr(self, field))}")
         if not self.db.startswith(("sqlite:", "postgresql:", "postgres:")):
             raise InvalidCrashConfig("db", f"worker processes share no database {self.db!r}; use SQLite or PostgreSQL")
-
         if self.setup and not all(part.strip() for part in self.setup.partition(":")):
             raise InvalidCrashConfig("setup", f"must be module:function, not {self.setup!r}")
 

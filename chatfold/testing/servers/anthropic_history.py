@@ -24,6 +24,7 @@ from chatfold.testing.servers.anthropic_shape import (
     WebSearchToolResult,
 )
 from chatfold.testing.servers.checks import RequestRefused
+from chatfold.testing.servers.fields import checked
 
 __all__ = ["IssuedThinking", "breakpoints", "check_history"]
 
@@ -42,6 +43,15 @@ class IssuedThinking:
     """The data of redacted thinking."""
     covers: Coverage = "text"
     """What a signature covers: a block comes back only with it."""
+
+    def __post_init__(self) -> None:
+        """Check what signatures cover.
+
+        Raises:
+            TypeError: There is nothing of that name.
+        """
+        checked(self.covers, Coverage, "IssuedThinking.covers")
+
     prefixes: dict[str, str] = field(default_factory=dict)
     """The digest of what stood before a block, by its signature or data."""
     broken: set[str] = field(default_factory=set)

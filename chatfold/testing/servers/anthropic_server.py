@@ -22,6 +22,7 @@ from chatfold.testing.servers.anthropic_shape import (
     parse,
 )
 from chatfold.testing.servers.checks import RequestRefused
+from chatfold.testing.servers.fields import checked
 from chatfold.testing.servers.matching import Script, ScriptError
 from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
 from chatfold.testing.servers.script import Answer, Fail, Reasoning, Refusal, Text, ToolCall
@@ -73,11 +74,15 @@ class AnthropicServer(LoopbackServer):
             issued: The thinking that may come back; pass another server's to accept what that one has given out.
             Its `covers` says what signatures cover.
             body_limit: The most bytes that a request may have.
+
+        Raises:
+            TypeError: One is none of these.
+            ValueError: The limit is negative.
         """
         super().__init__(script, repeat_call_ids=repeat_call_ids)
-        self.issued = IssuedThinking() if issued is None else issued
-        self._allow_prefill = allow_prefill
-        self._body_limit = body_limit
+        self.issued = IssuedThinking() if issued is None else checked(issued, IssuedThinking, "issued")
+        self._allow_prefill = checked(allow_prefill, bool, "allow_prefill")
+        self._body_limit = checked(body_limit, int, "body_limit")
         self._prefixes: dict[int, Prefix] = {}
 
     def check_headers(self, request: RecordedRequest) -> None:

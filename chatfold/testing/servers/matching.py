@@ -6,6 +6,7 @@ Owns the forms that a script can have. A script runs in the server's thread, one
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
+from chatfold.testing.servers.fields import checked
 from chatfold.testing.servers.recording import RecordedRequest
 from chatfold.testing.servers.script import Answer, Drop, Fail, Reply
 
@@ -76,9 +77,13 @@ class ScriptByUserText:
                 A single reply is given again and again.
             which: Whether the first or the last text of the user decides.
             default: The script for all other texts; None refuses them.
+
+        Raises:
+            TypeError: One is none of these.
         """
-        self._which = which
-        self._scripts = {text: _repeated(script) for text, script in conversations.items()}
+        self._which = checked(which, Literal["first", "last"], "which")
+        by_text = checked(conversations, Mapping, "conversations")
+        self._scripts = {checked(text, str, "conversations, a text"): _repeated(by_text[text]) for text in by_text}
         self._default = None if default is None else _repeated(default)
 
     def __call__(self, request: RecordedRequest) -> Reply | Awaitable[Reply]:

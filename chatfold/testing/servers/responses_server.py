@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from chatfold.testing.servers import responses_emit, responses_events
+from chatfold.testing.servers.fields import checked
 from chatfold.testing.servers.matching import Script
 from chatfold.testing.servers.openai_common import check_key, error_object, parse
 from chatfold.testing.servers.recording import Json, RecordedRequest, Seen
@@ -53,9 +54,12 @@ class OpenAIResponsesServer(LoopbackServer):
             script: See `LoopbackServer`.
             repeat_call_ids: See `LoopbackServer`.
             issued: What may come back; pass another server's to accept what that one has given out and kept.
+
+        Raises:
+            TypeError: One is none of these.
         """
         super().__init__(script, repeat_call_ids=repeat_call_ids)
-        self.issued = IssuedItems() if issued is None else issued
+        self.issued = IssuedItems() if issued is None else checked(issued, IssuedItems, "issued")
         self._inputs: dict[int, list[Item]] = {}
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from chatfold.testing.servers.fields import Written, check_fields
 from chatfold.testing.servers.signals import Gate
 
 __all__ = [
@@ -42,7 +43,7 @@ Stop = Literal["end", "tool_calls", "max_tokens", "refusal", "content_filter", "
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Written):
     """A page that a search of the service's found."""
 
     url: str
@@ -52,7 +53,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Written):
     """Text that the model says."""
 
     text: str
@@ -62,7 +63,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Written):
     """What the model thinks before it answers."""
 
     text: str = ""
@@ -74,7 +75,7 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Written):
     """A call of one of the client's tools."""
 
     name: str
@@ -90,14 +91,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Written):
     """The model refuses: Anthropic's stop_details, OpenAI's refusal text. An answer that has one stops as `refusal`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(Written):
     """A web search that the service runs; the request must have the service's own tool. Chat Completions has none."""
 
     query: str | None = None
@@ -119,7 +120,7 @@ Part = Text | Reasoning | ToolCall | Refusal | Search
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Written):
     """Token counts in four categories that do not overlap; OpenAI's totals are summed up from them."""
 
     input: int = 10
@@ -165,15 +166,17 @@ class Fail:
         """Refuse a status whose response has no body to say the error in.
 
         Raises:
-            ValueError: The status is none of HTTP, of a provisional response, or 204, 205 or 304.
+            TypeError: A field has what it cannot have.
+            ValueError: A number is negative, or the status none of HTTP, of a provisional response, or 204, 205 or 304.
         """
         if type(self.status) is not int or not 200 <= self.status <= 599 or self.status in _WITHOUT_BODY:
             message = f"a failure has an HTTP status from 200 to 599 whose response has a body, not {self.status!r}"
             raise ValueError(message)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Written):
     """The connection is closed without any answer."""
 
     delay: float = 0.0
@@ -229,17 +232,14 @@ class Answer:
         """Check the parts and the numbers.
 
         Raises:
-            TypeError: The parts are no text and no list, or something in them is no part.
-            ValueError: A position is negative, a size is not positive, or `gate_after` has no gate.
+            TypeError: The parts are no text and no list, something in them is no part, or another field has what it
+                cannot have.
+            ValueError: A number is negative, a size is not positive, or `gate_after` has no gate.
         """
         if isinstance(self.parts, str):
             object.__setattr__(self, "parts", (Text(self.parts),))
         _check_parts(self.parts)
-        for name in ("gate_after", "stall_after", "cut_after", "cut_after_frames", "fail_after", "ping_every"):
-            position = getattr(self, name)
-            if position is not None and position < 0:
-                message = f"Answer.{name} must not be negative: {position}"
-                raise ValueError(message)
+        check_fields(self)
         if self.chunk_size < 1:
             message = f"Answer.chunk_size must be positive: {self.chunk_size}"
             raise ValueError(message)

@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 from chatfold.testing.servers.checks import RequestRefused
+from chatfold.testing.servers.fields import checked
 from chatfold.testing.servers.matching import Script, ScriptError, as_function, check_reply
 from chatfold.testing.servers.playing import ConnectionCut, play_body, play_frames
 from chatfold.testing.servers.recording import Json, RecordedRequest, RefusedRequest, RequestLog
@@ -60,11 +61,11 @@ class LoopbackServer(ABC):
             repeat_call_ids: Whether the calls of each answer are named call_1, call_2, ... again, as some services do.
 
         Raises:
-            TypeError: The script is neither, or something in the list is no reply.
+            TypeError: The script is neither, something in the list is no reply, or the other is neither true nor false.
         """
         self.refused: list[RefusedRequest] = []
         """Requests that broke a rule of the service, or had no reply in the script; a good test ends with none."""
-        self.ids = Ids(repeat_call_ids)
+        self.ids = Ids(checked(repeat_call_ids, bool, "repeat_call_ids"))
         self._log = RequestLog()
         self._script = as_function(script)
         self._port = 0

@@ -8,6 +8,8 @@ import asyncio
 import threading
 from concurrent.futures import Future
 
+from chatfold.testing.servers.fields import checked
+
 __all__ = ["DEFAULT_WAIT", "Gate", "Signal"]
 
 DEFAULT_WAIT = 10.0
@@ -22,8 +24,11 @@ class Signal:
 
         Args:
             name: What is waited for, as a timeout's message names it.
+
+        Raises:
+            TypeError: That is no text.
         """
-        self.name = name
+        self.name = checked(name, str, "name")
         self._lock = threading.Lock()
         self._happened = False
         self._waiters: list[Future[None]] = []
@@ -99,7 +104,11 @@ class Gate:
 
         Args:
             name: The gate's name in the message of a timeout.
+
+        Raises:
+            TypeError: That is no text.
         """
+        checked(name, str, "name")
         self._arrival = Signal(f"{name}: the server's arrival")
         self._release = Signal(f"{name}: the release")
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from events.errors import InvalidValue
+from events.given import checked_kind, checked_seconds, checked_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,21 @@ class Size:
         """Refuse bounds within which there is no world.
 
         Raises:
-            InvalidValue: One is not over zero.
+            InvalidValue: One is no number, or not over zero.
         """
-        for name in self.__dataclass_fields__:
-            if not getattr(self, name) > 0:
-                raise InvalidValue(f"$.{name}", f"must be over zero, not {getattr(self, name)}")
+        for name in ("workers", "chats", "commands", "steps"):
+            checked_whole(getattr(self, name), f"$.{name}", least=1)
+        if not checked_seconds(self.seconds, "$.seconds") > 0:
+            raise InvalidValue("$.seconds", f"must be over zero, not {self.seconds}")
+
+
+def checked_size(size: object) -> Size:
+    """Return the bounds that are given, or the usual ones.
+
+    Raises:
+        InvalidValue: They are no bounds.
+    """
+    return Size() if size is None else checked_kind(size, Size, "$.size", "a Size or None")
 
 
 LEASE: Final = 3.0

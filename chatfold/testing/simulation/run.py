@@ -14,10 +14,11 @@ from typing import Final, Protocol, TypeAlias
 from chatfold.testing.simulation.agents import MOOD, Mood
 from chatfold.testing.simulation.ledger import Ledger
 from chatfold.testing.simulation.machine import replacing, simulated_machine
-from chatfold.testing.simulation.profile import Size, draw
+from chatfold.testing.simulation.profile import Size, checked_size, draw
 from chatfold.testing.simulation.world import World
 from chatfold.virtual.loop import HOST, WORLD, SimulatedLoop
 from chatfold.virtual.running import alone, drive, end
+from events.given import checked_whole
 from store import building, loading
 
 _LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")
@@ -104,10 +105,13 @@ def simulate(seed: int, size: Size | None = None, *, trace: bool = False) -> Out
         What became of it. A violation is told there and not raised.
 
     Raises:
+        InvalidValue: The seed is no whole number of at least 0, or the size is none.
         RuntimeError: It was called from a coroutine: it runs an event loop of its own.
     """
+    checked_whole(seed, "$.seed")
+    bounds = checked_size(size)
     with alone():
-        return _simulate(seed, size or Size(), trace=trace)
+        return _simulate(seed, bounds, trace=trace)
 
 
 def _simulate(seed: int, size: Size, *, trace: bool) -> Outcome:

@@ -82,7 +82,7 @@ def test_a_log_that_was_altered_fails_its_test(project: pytest.Pytester, run: Ru
         ('@pytest.mark.chatfold_logs("empty/*.jsonl")', "*no file is named like *empty/?.jsonl*"),
         ("@pytest.mark.chatfold_logs(5)", "*chatfold_logs takes files, folders and patterns, not 5*"),
         ('@pytest.mark.chatfold_logs("logs", at=3)', "*takes files, folders and patterns, and no at=*"),
-        ("", "*chatfold_log needs a mark on the test that says which: @pytest.mark.chatfold_logs('logs')*"),
+        ("", "test_it: chatfold_log needs a mark on the test that says which: @pytest.mark.chatfold_logs('logs')"),
     ],
 )
 def test_a_mark_without_logs_is_an_error(project: pytest.Pytester, run: Run, mark: str, said: str) -> None:
@@ -90,6 +90,39 @@ def test_a_mark_without_logs_is_an_error(project: pytest.Pytester, run: Run, mar
     result = run()
     assert result.ret != 0
     result.stdout.fnmatch_lines([said])
+
+
+def test_a_marked_test_that_takes_no_log_is_an_error(project: pytest.Pytester, run: Run) -> None:
+    write_log(project.path / "logs" / "one.jsonl", "Hi.")
+    project.makepyfile(
+        test_module="""
+        import pytest
+
+        pytestmark = pytest.mark.chatfold_logs("logs")
+
+        def test_beside():
+            pass
+
+        def test_of_each(chatfold_log):
+            pass
+        """,
+        test_function="""
+        import pytest
+
+        @pytest.mark.chatfold_logs("logs")
+        def test_it():
+            pass
+        """,
+    )
+    result = run("--continue-on-collection-errors")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["test_it: marked chatfold_logs, and does not take the fixture chatfold_log: *"])
+
+
+def test_a_server_that_is_none_is_refused_before_tests_run(project: pytest.Pytester, run: Run) -> None:
+    result = run("--chatfold-postgres", "sqlite:///a.db")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --chatfold-postgres takes the URL of a server, such as postgresql://*"])
 
 
 @pytest.mark.parametrize("parallel", PARALLEL)
@@ -138,7 +171,7 @@ def test_with_a_server_it_runs_over_postgresql_too(
     )
     server = postgres_database()
     before = databases(server)
-    result = run("-v", "--chatfold-postgres", server)
+    result = run("-v", "--chatfold-postgres", f"{server}{'&' if '?' in server else '?'}pool_size=2")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*test_it?postgres?*PASSED*"])
     assert {name for name in databases(server) if name.startswith("chatfold_")} <= before

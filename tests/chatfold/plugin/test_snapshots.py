@@ -92,3 +92,45 @@ def test_without_syrupy_it_says_what_to_install(project: pytest.Pytester, run: R
     result = run()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*chatfold_snapshot needs syrupy: pip install 'chatfold?syrupy?'*"])
+
+
+def test_what_is_no_chat_fails_its_test_in_a_line(project: pytest.Pytester, run: Run) -> None:
+    project.makeconftest("")
+    project.makepyfile(
+        """
+        from syrupy.filters import props
+
+        def test_number(chatfold_snapshot):
+            assert 3 == chatfold_snapshot
+
+        def test_events(chatfold_snapshot):
+            assert chatfold_snapshot == []
+
+        def test_file(chatfold_snapshot):
+            assert "nowhere.jsonl" == chatfold_snapshot
+
+        def test_excluding(chatfold_snapshot):
+            assert [] == chatfold_snapshot(exclude=props("id"))
+        """
+    )
+    result = run("-q", syrupy=True)
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "nothing to compare with a snapshot of a chat: $.log: must be a log: *events(chat)`, not int",
+            "nothing to compare with a snapshot of a chat: $.log: the log has no event*",
+            "nothing to compare with a snapshot of a chat: there is no file nowhere.jsonl *",
+            "a snapshot of a chat takes no exclude=: keeping() chooses what is in it",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_where_the_plug_in_of_syrupy_is_off_or_hidden_it_says_so(project: pytest.Pytester, run: Run) -> None:
+    project.makeconftest("")
+    project.makepyfile("def test_it(chatfold_snapshot):\n    pass\n")
+    run().stdout.fnmatch_lines(["chatfold_snapshot needs syrupy's plug-in, which is *take -p no:syrupy away*"])
+    project.makeconftest("import pytest\n\n@pytest.fixture\ndef snapshot():\n    return 3\n")
+    hidden = run(syrupy=True)
+    hidden.assert_outcomes(errors=1)
+    hidden.stdout.fnmatch_lines(["chatfold_snapshot needs syrupy's fixture snapshot; *hides it and gives int"])
