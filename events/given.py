@@ -10,11 +10,9 @@ from typing import Final, TypeVar
 
 from events.envelope import Recorded
 from events.errors import InvalidValue
-from events.values import INT_MAX
 
 T = TypeVar("T")
 
-_LARGEST: Final = INT_MAX // 2
 _EVENTS: Final = "the events of a log, as decode_log(load_log(path)) gives them"
 
 
@@ -33,21 +31,6 @@ def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
     """
     if not isinstance(value, kind):
         raise InvalidValue(path, f"must be {wanted}, not {type(value).__name__}")
-    return value
-
-
-def checked_whole(value: object, path: str, *, least: int = 0) -> int:
-    """Return a whole number.
-
-    Raises:
-        InvalidValue: It is none, less than ``least``, or so large that nothing of ours counts so far.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
-    if value < least:
-        raise InvalidValue(path, f"must be at least {least}, not {value}")
-    if value > _LARGEST:
-        raise InvalidValue(path, "is too large")
     return value
 
 

@@ -9,7 +9,6 @@ and go out, files are opened elsewhere. Reading checks the form, and the header 
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,8 +90,8 @@ class _BlobLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     value: Raw
 
 
-_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-"""Byte order marks; that of UTF-32, little end first, begins as that of UTF-16 does."""
+_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+"""Byte order marks of UTF-8, UTF-16 and UTF-32; that of UTF-32, little end first, begins as that of UTF-16 does."""
 _T = TypeVar("_T")
 _ENCODER: Final = msgspec.json.Encoder()
 _HEADER: Final = msgspec.json.Decoder(LogHeader)
