@@ -25,6 +25,7 @@ from chatfold.stepper.as_test import as_test
 from chatfold.stepper.longlog import EventLines, LongLog
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.panes import Timeline
+from chatfold.stepper.prompt_view import prompt
 from events.codec import decode_each
 from events.envelope import StoredEvent
 from events.errors import EventsError
@@ -111,7 +112,7 @@ def panes(stepper: Stepper) -> Iterator[Text]:
         lambda: views.changed(stepper),
         lambda: views.state(stepper.state),
         lambda: views.event(stepper.event),
-        lambda: views.prompt(stepper.prompt(stepper.version)),
+        lambda: prompt(stepper.prompt(stepper.version), stepper.declared()),
         lambda: views.status_line(stepper, None, following=False),
     ]
     for each in shown:
