@@ -12,9 +12,8 @@ from typing import Final, cast
 
 from events.content import Content
 from events.errors import InvalidValue
-from events.given import called, checked_kind, checked_whole
+from events.given import called, checked_kind
 from events.ids import ChatId, CommandId, MessageId
-from events.records import Budget
 from events.values import check_value
 from generation.efforts import EFFORTS
 from generation.errors import UnknownModel
@@ -291,18 +290,6 @@ def checked_retention(seconds: object) -> int | None:
             "$.seconds", f"must be between 0 and {_LONGEST_TIME:g}, not {seconds}; None is without limit"
         )
     return round(seconds * 1_000_000)
-
-
-def checked_budget(budget: Budget, path: str) -> Budget:
-    """Return a budget.
-
-    Raises:
-        InvalidValue: One of its numbers is negative, or is none.
-    """
-    for name in ("tokens", "cost_micros", "turns"):
-        if (value := getattr(budget, name)) is not None:
-            checked_whole(value, f"{path}.{name}")
-    return budget
 
 
 def _text(value: object, path: str) -> str:

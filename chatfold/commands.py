@@ -37,9 +37,9 @@ from chatfold.naming import ChatNaming
 from chatfold.receipts import Receipt
 from chatstate import commands as c
 from events.errors import InvalidValue
-from events.given import checked_whole
 from events.ids import ChatId
 from events.records import ApprovalAnswer, BudgetAnswer
+from events.values import checked_whole
 from generation.estimate import uncompacted_tokens
 from generation.older import submission_at
 from store.append import PlanRun

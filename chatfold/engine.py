@@ -32,11 +32,12 @@ from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.control import decode_control
 from events.envelope import Recorded
-from events.given import checked_kind, checked_whole
+from events.given import checked_kind
 from events.ids import WorkerId
 from events.logfile import LogFile, read_log
 from events.replay import state_at
 from events.state import ChatState
+from events.values import checked_whole
 from generation.agents import Agent
 from generation.cursor import Cursor
 from generation.errors import AgentDeclarationError

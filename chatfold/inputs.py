@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec.structs import replace
 
-from chatfold.checks import checked_budget, checked_effort, checked_flag, checked_model, checked_person
+from chatfold.checks import checked_effort, checked_flag, checked_model, checked_person
 from chatstate.commands import SubmittedResult, Unfit
 from events.content import Content
 from events.control import Control
@@ -197,7 +197,7 @@ def checked_budget_answer(given: BudgetAnswer | None) -> BudgetAnswer | None:
     if given.end_turn and given.raised is not None:
         raise InvalidValue("$.budget", "ends the turn and raises a limit: it must be one of both")
     if given.raised is not None:
-        checked_budget(checked_kind(given.raised, Budget, "$.budget.raised", "a Budget"), "$.budget.raised")
+        checked_kind(given.raised, Budget, "$.budget.raised", "a Budget")
     return given
 
 

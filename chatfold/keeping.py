@@ -32,11 +32,11 @@ from chatstate.errors import ChatNotFound, Refusal, TransitionNotAllowed
 from chatstate.fork import plan_imports
 from events.content import Content
 from events.errors import InvalidValue
-from events.given import checked_whole
 from events.ids import ChatId
 from events.records import ErrorInfo, Origin
 from events.replay import state_at
 from events.state import ChatState
+from events.values import checked_whole
 from store.append import PlanRun
 from store.loading import load_chat, must_be_there, read_recorded
 

@@ -61,7 +61,13 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=_DAY, description="How long a worker's lease lasts without a heartbeat.")
     ] = 15.0
     poll: Annotated[
-        float, Field(gt=0, le=_DAY, description="How often a worker looks for due chats where no hint came.")
+        float,
+        Field(
+            gt=0,
+            le=_DAY,
+            description="How often a worker looks for due chats where no hint came. A deadline or a retry of a chat "
+            "whose worker is gone is noticed that much later at most, give or take a fifth.",
+        ),
     ] = 1.0
     grace: Annotated[
         float, Field(ge=0, le=_DAY, description="How long an interruption or a release waits for running tools.")

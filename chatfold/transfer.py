@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from chatfold.checks import checked_new_chat
 from chatfold.version import RELEASE
-from events.codec import decode
+from events.codec import decode, decode_each
 from events.contentlist import content_blobs
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
@@ -22,7 +22,7 @@ from events.errors import InvalidValue, LogFileError
 from events.given import checked_kind
 from events.ids import ChatId
 from events.levels import level_of_all
-from events.logfile import LogFile, birth, header_of, read_log, write_log
+from events.logfile import LogFile, birth, header_of, naming_lines, read_log, write_log
 from events.reducer import fold
 from store.contract import NewEvent, Store
 from store.errors import ChatExists
@@ -132,9 +132,8 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
 
     Raises:
         ChatExists: A chat of that id is, or was, in the store.
-        LogFileError: The log is empty.
+        LogFileError: The log is empty, or an event cannot be read.
         DigestMismatch: It is not as it was written.
-        EventsError: An event cannot be read.
         InvalidValue: The id cannot be a chat's: give another one.
         StoreUnavailable: Nothing was written.
     """
@@ -142,7 +141,7 @@ async def import_file(store: Store, log: LogFile, *, name: str = "log", as_id: s
         raise LogFileError(name, 1, "the log has no events, so there is no chat to import")
     chat = checked_new_chat(log.header.chat, "$.log.chat") if as_id is None else checked_new_chat(as_id, "$.as_id")
     digest = verify_chain(log.events, log.blobs)
-    recorded = decode_log(log)
+    recorded = tuple(naming_lines(decode_each(log.events, blobs=log.blobs), name))
     state = fold(recorded)
     title = state.need_transcript("import").title
     readable = title.text if title is not None and title.available else None

@@ -15,9 +15,10 @@ from typing import Final
 from events.codec import decode, decode_each
 from events.envelope import Recorded, StoredEvent
 from events.errors import InvalidValue
-from events.given import checked_mapping, checked_sequence, checked_whole
+from events.given import checked_mapping, checked_sequence
 from events.reducer import fold
 from events.state import ChatState, initial_state
+from events.values import checked_whole
 from events.vocabulary import CompactionUndone, MessageEdited
 
 EVERY: Final = 512

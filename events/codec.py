@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 from events.content import Absent, Content, Json
 from events.effects import Effects, EventBase
 from events.envelope import Envelope, Recorded, StoredEvent
-from events.errors import MalformedEvent
+from events.errors import InvalidValue, MalformedEvent
 from events.messages import share_names
 from events.upcasting import REGISTRY, Facts, Registry
 from events.vocabulary import Event
@@ -28,7 +28,7 @@ from events.vocabulary import Event
 _Decoder: TypeAlias = msgspec.json.Decoder[EventBase]
 
 _NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
-DECODE_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError, RecursionError)
+DECODE_ERRORS: Final = (msgspec.MsgspecError, InvalidValue, ValueError, TypeError, LookupError, RecursionError)
 
 
 class _ReadItem(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,11 +10,10 @@ from typing import Final, TypeVar
 
 from events.envelope import Recorded
 from events.errors import InvalidValue
-from events.values import INT_MAX
+from events.values import LARGEST
 
 T = TypeVar("T")
 
-_LARGEST: Final = INT_MAX // 2
 _EVENTS: Final = "the events of a log, as decode_log(load_log(path)) gives them"
 
 
@@ -36,21 +35,6 @@ def checked_kind(value: object, kind: type[T], path: str, wanted: str) -> T:
     return value
 
 
-def checked_whole(value: object, path: str, *, least: int = 0) -> int:
-    """Return a whole number.
-
-    Raises:
-        InvalidValue: It is none, less than ``least``, or so large that nothing of ours counts so far.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
-    if value < least:
-        raise InvalidValue(path, f"must be at least {least}, not {value}")
-    if value > _LARGEST:
-        raise InvalidValue(path, "is too large")
-    return value
-
-
 def checked_seconds(value: object, path: str) -> float:
     """Return a time in seconds.
 
@@ -59,7 +43,7 @@ def checked_seconds(value: object, path: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidValue(path, f"must be a number of seconds, not {called(value)}")
-    if not 0 <= value <= _LARGEST // 1_000_000:
+    if not 0 <= value <= LARGEST // 1_000_000:
         raise InvalidValue(path, f"must be seconds, at least 0 and no more than can be counted, not {value}")
     return value
 

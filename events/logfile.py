@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from events.codec import decode
 from events.digest import GENESIS
-from events.envelope import Envelope, SourceStatus, Status, StoredEvent
+from events.envelope import Envelope, Recorded, SourceStatus, Status, StoredEvent
 from events.errors import EventsError, LogFileError, MalformedEvent
 from events.ids import ChatId, CommandId
 from events.records import Actor
@@ -90,6 +90,8 @@ class _BlobLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     value: Raw
 
 
+_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+"""Byte order marks of UTF-8, UTF-16 and UTF-32; that of UTF-32, little end first, begins as that of UTF-16 does."""
 _T = TypeVar("_T")
 _ENCODER: Final = msgspec.json.Encoder()
 _HEADER: Final = msgspec.json.Decoder(LogHeader)
@@ -233,7 +235,7 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
     first = next(numbered, None)
     if first is None:
         raise LogFileError(name, 1, "the file is empty")
-    header = read_header(_text(first[1], name, 1), name)
+    header = read_header(first[1], name)
     events: list[StoredEvent] = []
     blobs: dict[str, bytes] = {}
     number = 1
@@ -252,16 +254,38 @@ def read_log(lines: Iterable[bytes | str], name: str) -> LogFile:
     return LogFile(header=header, events=tuple(events), blobs=blobs)
 
 
-def read_header(line: bytes, name: str) -> LogHeader:
+def naming_lines(events: Iterable[Recorded], name: str) -> Iterator[Recorded]:
+    """Yield the decoded events of a log file, from its first one on.
+
+    Args:
+        events: They, decoded as they are asked for.
+        name: The file's name, for errors.
+
+    Raises:
+        LogFileError: One cannot be read; says in which line it is.
+    """
+    line = 2  # behind the header
+    try:
+        for recorded in events:
+            yield recorded
+            line += 1
+    except EventsError as error:
+        raise LogFileError(name, line, str(error)) from error
+
+
+def read_header(first: bytes | str, name: str) -> LogHeader:
     """Read line 1 of a log file.
 
     Args:
-        line: It.
+        first: It, with or without its line break.
         name: The file's name, for errors.
 
     Raises:
         LogFileError: It is no header, or one of a newer format.
     """
+    if first.startswith("\ufeff") if isinstance(first, str) else first.startswith(_MARKS):
+        raise LogFileError(name, 1, "the file begins with a byte order mark: save it as UTF-8 without one")
+    line = _text(first, name, 1)
     try:
         probe: Any = _PROBE.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -17,6 +17,7 @@ from events.messages import Step
 from events.parts import CrashPolicy, OnExpiry, Runner
 from events.reasons import Reason
 from events.sharing import Shared
+from events.values import checked_whole
 
 Fact: TypeAlias = str | int | bool | None
 AttemptKind: TypeAlias = Literal["generate", "tools", "compact", "context"]
@@ -165,11 +166,17 @@ class Budget(_Record, frozen=True, kw_only=True):
     """What a chat may spend before its user is asked.
 
     A limit that is absent is none; in the answer to a budget question it stays as it is, and ``NO_LIMIT`` lifts it.
+    One that is no whole number, or negative, is refused as an ``InvalidValue`` where it is said.
     """
 
     tokens: int | None = None
     cost_micros: int | None = None
     turns: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if (value := getattr(self, name)) is not None:
+                checked_whole(value, f"$.{name}")
 
     def over(self, other: Budget | None) -> Budget:
         """Return these limits, and those of ``other`` where there are none."""

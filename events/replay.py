@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from events.envelope import Recorded
 from events.errors import InvalidValue
-from events.given import checked_kind, checked_whole, one_log
+from events.given import checked_kind, one_log
 from events.reducer import evolve, fold
 from events.state import ChatState, initial_state
+from events.values import checked_whole
 
 
 class ReplayStep(Struct, frozen=True):

@@ -25,6 +25,8 @@ INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 """Integers from ``INT_MIN`` to ``INT_MAX`` fit into 64 bits, signed or unsigned."""
 
+LARGEST: Final = INT_MAX // 2
+"""What nothing of ours counts beyond."""
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -46,6 +48,21 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS: Final = Limits()
+
+
+def checked_whole(value: object, path: str, *, least: int = 0) -> int:
+    """Return a whole number.
+
+    Raises:
+        InvalidValue: It is none, less than ``least``, or so large that nothing of ours counts so far.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValue(path, f"must be a whole number, not {type(value).__name__}")
+    if value < least:
+        raise InvalidValue(path, f"must be at least {least}, not {value}")
+    if value > LARGEST:
+        raise InvalidValue(path, "is too large")
+    return value
 
 
 @final

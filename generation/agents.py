@@ -58,9 +58,6 @@ class Limits:
             raise AgentDeclarationError("limits", f"on_expiry is go_on or end_turn, not {self.on_expiry!r}")
         if not isinstance(self.budget, Budget | None):
             raise AgentDeclarationError("limits", f"budget must be a Budget or None, not {type(self.budget).__name__}")
-        for name in ("tokens", "cost_micros", "turns"):
-            if (value := getattr(self.budget, name, None)) is not None:
-                check_count("limits", f"budget.{name}", value, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,6 +147,7 @@ def run_add(
         raise UsageProblem(f"{folder} is no folder: make it first")
     (found,) = all_named([source], db, log_level)
     log = found.read()
+    log.recorded()  # where an event cannot be read, it says in which line of which file
     header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs, redacted=log.mark)
     said = load_agents(agents) if agents else ()
     data = b"".join(write_log(header, log.events, log.blobs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -17,7 +16,7 @@ from chatfold.cli.shapes import DriftLine, ReplayedLog
 from chatfold.cli.sources import all_named
 from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
 from chatfold.replaying.decisions import DRIFTS, Drift
-from chatfold.replaying.logs import LogSource
+from chatfold.replaying.logs import LogSource, exists
 from chatfold.replaying.many import each
 from chatfold.replaying.whatif import WhatIfNames, WhatIfProblem
 from chatfold.replaying.words import page_of, why
@@ -87,7 +86,7 @@ def _checked(logs: Sequence[LogSource], asked: Asked, advance: Callable[[], None
         yield check_decisions(logs[0].read(), asked.names, everything=asked.everything)
         return
     for source in logs:
-        if source.place == "file" and not Path(source.where).exists():
+        if source.place == "file" and not exists(source.where):
             source.read()  # says what is wrong, before the work on others begins
     work = partial(check_source, names=asked.names, everything=asked.everything)
     yield from each(work, logs, jobs=asked.jobs, done=advance)

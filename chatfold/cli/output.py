@@ -70,12 +70,16 @@ class Channel:
         self.put(text, end="\n")
 
     def put(self, text: Text | str, *, style: str = "", end: str = "") -> None:
-        """Write a text as it comes, styled where that is possible, and show it at once."""
-        plain = text if isinstance(text, str) else text.plain
+        """Write a text as it comes, styled where that is possible, and show it at once.
+
+        What could steer the terminal is written out, whoever forgot to.
+        """
+        given = text if isinstance(text, str) else text.plain
+        plain = printable(given)
         if self.terminal and (style or not isinstance(text, str)):
             from rich.text import Text
 
-            styled = Text(plain, style=style) if isinstance(text, str) else text
+            styled = Text(plain, style=style) if isinstance(text, str) or plain != given else text
             self.console.print(styled, soft_wrap=True, end=end, markup=False)
         else:
             self._stream.write(plain + end)

@@ -126,7 +126,7 @@ def _laid_out(line: EventLine, width: int | None) -> Text:
     ):
         if part:
             text.append(between)
-            text.append(part, style)
+            text.append(one_line(part, NOTE_WIDTH), style)
             between = "  "
     text.rstrip()
     return text

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-# What XML 1.0 cannot have, not even as a reference.
-_NOT_XML: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# What XML 1.0 cannot have, not even as a reference; and C1, which steers the terminal that a picture is printed on.
+_NOT_SAID: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """Return a text for XML and HTML: escaped, and what neither can have replaced by U+FFFD."""
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text), quote=True)
+    """Return a text for XML and HTML: escaped, and what neither may have replaced by U+FFFD."""
+    return escape(_NOT_SAID.sub("\N{REPLACEMENT CHARACTER}", text), quote=True)
 
 
 def element(name: str, inner: Iterable[str] = (), /, **attributes: str | float) -> str:

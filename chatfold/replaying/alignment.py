@@ -18,11 +18,12 @@ from chatstate.classify import classify
 from events.control import OpenCall
 from events.effects import Effects
 from events.envelope import Recorded
-from events.given import checked_items, checked_mapping, checked_sequence, checked_whole
+from events.given import checked_items, checked_mapping, checked_sequence
 from events.ids import CallKey
 from events.indexes import find_call
 from events.records import Origin
 from events.replay import ReplayStep, replay
+from events.values import checked_whole
 from events.vocabulary import ChatForked, decision_of
 
 BESIDE: Final = frozenset(

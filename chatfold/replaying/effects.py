@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from events.control import OpenCall, refused_as_one
 from events.envelope import Recorded
-from events.given import checked_whole
 from events.ids import CallKey
 from events.indexes import find_call
 from events.parts import Runner, ToolCallPart, ToolResultPart
 from events.replay import ReplayStep, replay
+from events.values import checked_whole
 from events.vocabulary import AttemptStarted, ResultsSubmitted, StepCommitted
 
 

@@ -7,20 +7,23 @@ an event loop, since one opens sockets: only a chat in a store needs it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import glob
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
-from events.errors import DigestMismatch, EventsError, LogFileError
+from events.errors import DigestMismatch
 from events.given import checked_items, checked_kind
-from events.logfile import LogFile, read_log
+from events.logfile import LogFile, naming_lines, read_log
 
 STDIN: Final = "-"
 SUFFIX: Final = ".jsonl"
@@ -28,6 +31,22 @@ SUFFIX: Final = ".jsonl"
 
 LOG: Final = "a log, as find_log(name).read() gives it"
 """What is asked for where something else than a log is given."""
+
+_GONE: Final = f"there is no file {{}} (a name with a path separator or {SUFFIX} is a file, any other a chat's id)"
+_UNFIT: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        errno.ENOENT: _GONE,
+        errno.ENOTDIR: _GONE,
+        errno.EISDIR: "{} is a folder; name a log file, as `chatfold export` writes it",
+        errno.ELOOP: "{} is no file: it is a symbolic link that leads round in a circle",
+        errno.ENAMETOOLONG: "{} is no file: no name may be as long",
+        errno.EINVAL: "{} is no file: no name may have a NUL byte",
+        errno.EACCES: "{} may not be read by this user: its permissions forbid it",
+        errno.EPERM: "{} may not be read by this user: its permissions forbid it",
+        errno.ENXIO: "{} is no log file: it is a socket, or a device that is not there",
+    }
+)
+"""Why what was named cannot be opened, where naming something else helps."""
 
 Place: TypeAlias = Literal["file", "stdin", "chat"]
 
@@ -92,16 +111,7 @@ class Log(Struct, frozen=True, kw_only=True):
         return self._told(decode_each(self.events, content=False))
 
     def _told(self, events: Iterator[Recorded]) -> Iterator[Recorded]:
-        """Yield events; of a file, say of one that cannot be read in which line of which file it is."""
-        line = 2  # behind the header
-        try:
-            for recorded in events:
-                yield recorded
-                line += 1
-        except EventsError as error:
-            if not self.is_file:
-                raise
-            raise LogFileError(self.name, line, str(error)) from error
+        return naming_lines(events, self.name) if self.is_file else events
 
     def altered(self) -> DigestMismatch | None:
         """Return where it is not as it was written; None where it is."""
@@ -138,8 +148,8 @@ class LogSource(Struct, frozen=True):
         """Read it. A chat in a store is read in an event loop of its own, so not within one.
 
         Raises:
-            SourceNotFound: There is no such file.
-            OSError: The file cannot be read.
+            SourceNotFound: There is no such file, or it cannot be opened.
+            OSError: Reading it failed on the way.
             LogFileError: It is no log.
             ChatNotFound: There is no such chat.
             StoreError: The store cannot be opened.
@@ -215,13 +225,12 @@ def find_logs(arguments: Iterable[str], store: Callable[[], str | None] = _no_st
 
 
 def _found(argument: str, store: Callable[[], str | None]) -> Iterable[LogSource]:
-    path = Path(argument)
-    if is_file(argument) and path.is_dir():
-        files = sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+    if is_file(argument) and _is(Path.is_dir, argument):
+        files = sorted(file for file in Path(argument).rglob(f"*{SUFFIX}") if file.is_file())
         if not files:
             raise SourceNotFound(argument, f"there are no log files (*{SUFFIX}) in the folder {argument}")
         return [LogSource("file", str(file)) for file in files]
-    if glob.has_magic(argument) and not _exists(argument):
+    if glob.has_magic(argument) and not exists(argument):
         matches = glob.glob(argument, recursive=True)  # noqa: PTH207 -- a pattern may be absolute, those of Path not
         files = sorted(file for each in matches if (file := Path(each)).is_file())
         if files:
@@ -233,12 +242,17 @@ def _found(argument: str, store: Callable[[], str | None]) -> Iterable[LogSource
 
 def is_file(argument: str) -> bool:
     """Tell whether an argument means a log file: ``-``, a path separator, ``.jsonl``, or a file of that name."""
-    return argument == STDIN or "/" in argument or "\\" in argument or argument.endswith(SUFFIX) or _exists(argument)
+    return argument == STDIN or "/" in argument or "\\" in argument or argument.endswith(SUFFIX) or exists(argument)
 
 
-def _exists(argument: str) -> bool:
+def exists(argument: str) -> bool:
+    """Tell whether there is a file, a folder or a link of that name."""
+    return _is(Path.exists, argument) or _is(Path.is_symlink, argument)
+
+
+def _is(what: Callable[[Path], bool], argument: str) -> bool:
     try:
-        return Path(argument).exists()
+        return what(Path(argument))
     except (OSError, ValueError):  # too long for a name, or a NUL: then it is none
         return False
 
@@ -248,22 +262,40 @@ def file_name(source: str) -> str:
     return "<stdin>" if source == STDIN else source
 
 
+@contextmanager
+def opened_file(source: str) -> Iterator[BinaryIO]:
+    """Open a log file, or stdin.
+
+    Raises:
+        SourceNotFound: There is no such file, or it cannot be opened: it is a folder, say.
+        OSError: Reading it failed on the way.
+    """
+    if source == STDIN:
+        yield sys.stdin.buffer
+        return
+    with _open(source) as file:
+        yield file
+
+
+def _open(source: str) -> BinaryIO:
+    try:
+        return Path(source).open("rb")
+    except ValueError:
+        number = errno.EINVAL
+    except OSError as error:
+        if error.errno is None or error.errno not in _UNFIT:
+            raise
+        number = error.errno
+    raise SourceNotFound(source, _UNFIT[number].format(source))
+
+
 def read_file(source: str) -> LogFile:
     """Return the log in a file or on stdin.
 
     Raises:
-        SourceNotFound: There is no such file, or it is a folder.
-        OSError: The file cannot be read.
+        SourceNotFound: There is no such file, or it cannot be opened.
+        OSError: Reading it failed on the way.
         LogFileError: It is no log.
     """
-    if source == STDIN:
-        return read_log(sys.stdin.buffer, file_name(source))
-    path = Path(source)
-    if path.is_dir():
-        raise SourceNotFound(source, f"{source} is a folder; name a log file, as `chatfold export` writes it")
-    try:
-        with path.open("rb") as lines:
-            return read_log(lines, source)
-    except FileNotFoundError:
-        why = f"there is no file {source} (a name with a path separator or {SUFFIX} is a file, any other a chat's id)"
-        raise SourceNotFound(source, why) from None
+    with opened_file(source) as lines:
+        return read_log(lines, file_name(source))

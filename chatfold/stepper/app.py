@@ -178,7 +178,7 @@ class StepApp(App[None]):
             self._show_state()
         except (EventsError, ValueError) as error:
             self.stepper.said = str(error)
-            self._pane_text.update(Text(str(error), "red"))
+            self._pane_text.update(views.failed(error))
         line = views.status_line(self.stepper, self._fault, following=self._follow)
         self.query_one("#status", Static).update(line)
 
@@ -349,7 +349,7 @@ class StepApp(App[None]):
             try:
                 text = prompt(self.stepper.prompt(version), declared)
             except (EventsError, ValueError) as error:
-                text = Text(str(error), "red")
+                text = views.failed(error)
         if not worker.is_cancelled:
             self.call_from_thread(self._built, text)
 

@@ -6,17 +6,15 @@ place of each line; the whole of it is checked later, beside the work of the one
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from array import array
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final, overload
 
 import msgspec
 from msgspec import Struct
 
-from chatfold.replaying.logs import STDIN, LogSource, SourceNotFound
+from chatfold.replaying.logs import LogSource, opened_file
 from events.digest import verify_chain
 from events.envelope import StoredEvent
 from events.errors import EventsError, LogFileError
@@ -211,24 +209,15 @@ def open_long(source: LogSource) -> LongLog:
     """Open a log file: only the header and the places of the lines are read. For a chat, see ``StoredChat``.
 
     Raises:
-        SourceNotFound: There is no such file.
-        OSError: It cannot be read.
+        SourceNotFound: There is no such file, or it cannot be opened.
+        OSError: Reading it failed on the way.
         LogFileError: It is no log.
     """
-    data = _bytes_of(source)
+    with opened_file(source.where) as file:
+        data = file.read()
     lines = EventLines(data, source.name)
     blobs: Mapping[str, bytes] = {}
     if lines.blob_lines:
         # What is large stands at the end of the file; few logs have it, and all of it is needed to read any event.
         blobs = read_log(data.split(b"\n")[: -1 if data.endswith(b"\n") else None], source.name).blobs
     return LongLog(name=source.name, chat=lines.header.chat, events=lines, blobs=blobs)
-
-
-def _bytes_of(source: LogSource) -> bytes:
-    if source.where == STDIN:
-        return sys.stdin.buffer.read()
-    path = Path(source.where)
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError):
-        raise SourceNotFound(source.where, f"there is no log file {source.where}") from None

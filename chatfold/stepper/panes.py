@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from chatfold.stepper.longlog import NotReadYet
 from chatfold.stepper.model import Stepper
-from chatfold.stepper.views import row
+from chatfold.stepper.views import failed, row
 from events.errors import EventsError
 
 _HERE: Final = Style(reverse=True)
@@ -96,4 +96,4 @@ class Timeline(ScrollView, can_focus=True):
         except NotReadYet:
             return Text(f"{version:>6} ...", "dim")
         except EventsError as error:
-            return Text(f"{version:>6} {error}", "red")
+            return failed(error, f"{version:>6} ")

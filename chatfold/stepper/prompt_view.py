@@ -93,4 +93,5 @@ def _parts(message: PromptMessage) -> Iterator[str]:
 
 
 def _cut(said: str) -> str:
-    return "\n".join(printable(line[:TEXT_WIDTH]) for line in said.splitlines()[:MOST_LINES])
+    lines = said[: TEXT_WIDTH * MOST_LINES].splitlines()
+    return "\n".join(printable(line[:TEXT_WIDTH]) for line in lines[:MOST_LINES])

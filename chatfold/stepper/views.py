@@ -79,11 +79,17 @@ def row(recorded: Recorded, width: int) -> Text:
     if envelope.source != envelope.dest:
         text.append(f" > {envelope.dest}", STATUS_STYLES.get(envelope.dest, ""))
     if decision is not None:
-        said = f" {decision.rule} {decision.action}"
+        rule, action = (one_line(said, width) for said in (decision.rule, decision.action))
+        said = f" {rule} {action}"
         fits = len(text) + len(said) <= width
-        text.append(said if fits else f" {decision.rule}", "bold yellow")
+        text.append(said if fits else f" {rule}", "bold yellow")
     text.truncate(width, overflow="ellipsis")
     return text
+
+
+def failed(error: Exception, before: str = "") -> Text:
+    """Return what stands in the place of what cannot be shown: why, on one line."""
+    return Text(before + one_line(str(error), TEXT_WIDTH), "red")
 
 
 def machine(control: Control, came: Recorded | None) -> Text:
@@ -134,10 +140,10 @@ def _event(text: Text, recorded: Recorded) -> None:
         return
     told = explain(decision)
     head(text, "why")
-    text.append(f"{told.rule} {told.action}", "bold yellow")
+    text.append(printable(f"{told.rule} {told.action}"), "bold yellow")
     text.append(f": {printable(told.because)}\n")
     for passed in told.passed:
-        text.append(f"  not {passed.rule}: {printable(passed.because)}\n", DIM)
+        text.append(printable(f"  not {passed.rule}: {passed.because}\n"), DIM)
 
 
 def state(now: ChatState, error: ErrorInfo | None = None) -> Text:

@@ -20,12 +20,13 @@ from chatstate.errors import Refusal
 from chatstate.invariants import violations
 from events.envelope import Envelope, Recorded
 from events.errors import InvalidValue
-from events.given import called, checked_kind, checked_seconds, checked_sequence, checked_whole
+from events.given import called, checked_kind, checked_seconds, checked_sequence
 from events.ids import CommandId
 from events.records import Actor, Policy
 from events.reducer import evolve
 from events.replay import replay
 from events.state import ChatState, initial_state
+from events.values import checked_whole
 from generation.decide import decide_generation_action
 from generation.due import decision_due
 

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from chatfold.checks import checked_store
 from events.envelope import StoredEvent
-from events.given import checked_among, checked_whole
+from events.given import checked_among
 from events.ids import ChatId, CommandId, WorkerId
+from events.values import checked_whole
 from store.auditing import EventPlace
 from store.contract import (
     FEED_START,

@@ -20,7 +20,8 @@ from chatfold.testing.simulation.machine import EPOCH_US, simulated_machine
 from chatfold.virtual.loop import HOST, Host, SimulatedLoop
 from chatfold.virtual.running import alone, drive, end
 from events.errors import InvalidValue
-from events.given import called, checked_whole
+from events.given import called
+from events.values import checked_whole
 from generation.agents import Agent
 from generation.providers.contract import Provider
 from store.memory import MemoryStore

@@ -10,8 +10,10 @@ import asyncio
 import os
 import random
 import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 
@@ -27,6 +29,9 @@ EVENTS: Final = 100_000
 OPEN_SECONDS: Final = 2.0
 JUMP_SECONDS: Final = 0.1
 JUMPS: Final = 300
+CHAT: Final = "long"
+
+Place: TypeAlias = Callable[[Path], AbstractAsyncContextManager[StepApp]]
 
 
 @pytest.fixture(scope="module")
@@ -36,52 +41,48 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@asynccontextmanager
+async def of_a_file(file: Path) -> AsyncIterator[StepApp]:
+    """Open the log file."""
+    yield StepApp(Stepper(opened(file)), str(file))
+
+
+@asynccontextmanager
+async def of_a_store(file: Path) -> AsyncIterator[StepApp]:
+    """Open the chat of the store beside the file."""
+    async with open_store(_url(file)) as store:
+        chat = await StoredChat.opened(store, CHAT)
+        yield StepApp(Stepper(chat.log), f"{CHAT}.jsonl", chat)
+
+
+async def imported(data: bytes, url: str) -> None:
+    async with Engine(url, worker=False) as engine:
+        await engine.import_log(data, as_id=CHAT)
+
+
+def _url(file: Path) -> str:
+    return f"sqlite:///{file.with_suffix('.db')}"
+
+
 @pytest.mark.bench
 @pytest.mark.timeout(300)
-def test_a_long_log_is_opened_at_once(file: Path) -> None:
+@pytest.mark.parametrize("place", [of_a_file, of_a_store])
+def test_a_long_log_is_opened_at_once(file: Path, place: Place) -> None:
     async def run() -> tuple[float, float]:
         start = time.perf_counter()
-        app = StepApp(Stepper(opened(file)), str(file))
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with place(file) as app, app.run_test(size=(120, 40)) as pilot:
             await pilot.pause()
             first = time.perf_counter() - start
             while not app.stepper.ready:
                 await pilot.pause(0.01)
             return first, time.perf_counter() - start
 
+    if place is of_a_store:
+        asyncio.run(imported(file.read_bytes(), _url(file)))
     first, ready = asyncio.run(run())
-    size = file.stat().st_size / 1e6
-    print(f"{EVENTS} events, {size:.0f} MB: first screen {first:.2f} s, state of the end {ready:.2f} s,", end=" ")
-    print(f"load {os.getloadavg()[0]:.1f}")
-    assert first < OPEN_SECONDS
-
-
-@pytest.mark.bench
-@pytest.mark.timeout(300)
-def test_a_long_chat_of_a_store_is_opened_at_once(file: Path, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'chats.db'}"
-
-    data = file.read_bytes()
-
-    async def imported() -> str:
-        async with Engine(url, worker=False) as engine:
-            return str((await engine.import_log(data)).chat)
-
-    async def run(name: str) -> tuple[float, float]:
-        start = time.perf_counter()
-        async with open_store(url) as store:
-            chat = await StoredChat.opened(store, name)
-            app = StepApp(Stepper(chat.log), f"{name}.jsonl", chat)
-            async with app.run_test(size=(120, 40)) as pilot:
-                await pilot.pause()
-                first = time.perf_counter() - start
-                while not app.stepper.ready:
-                    await pilot.pause(0.01)
-                return first, time.perf_counter() - start
-
-    first, ready = asyncio.run(run(asyncio.run(imported())))
-    print(f"{EVENTS} events in SQLite: first screen {first:.2f} s, state of the end {ready:.2f} s,", end=" ")
-    print(f"load {os.getloadavg()[0]:.1f}")
+    size, load = file.stat().st_size / 1e6, os.getloadavg()[0]
+    print(f"{EVENTS} events, {size:.0f} MB, {place.__name__}: first screen {first:.2f} s,", end=" ")
+    print(f"state of the end {ready:.2f} s, load {load:.1f}")
     assert first < OPEN_SECONDS
 
 

@@ -12,7 +12,6 @@ import pytest
 from chatfold import (
     Agent,
     ApprovalAnswer,
-    Budget,
     BudgetAnswer,
     ChatNotFound,
     ChatQuery,
@@ -228,8 +227,9 @@ WRONG: Final[list[tuple[str, tuple[Any, ...], dict[str, Any], str]]] = [
     ("submit_tool_results", ("c", 1), {"approvals": [True]}, "$.approvals[0]"),
     ("submit_tool_results", ("c", 1), {"approvals": 5}, "$.approvals"),
     ("submit_tool_results", ("c", 1), {"budget": True}, "$.budget"),
-    ("submit_tool_results", ("c", 1), {"budget": BudgetAnswer(end_turn=False, raised=Budget(tokens=-1))},
-     "$.budget.raised.tokens"),
+    ("submit_tool_results", ("c", 1), {"budget": BudgetAnswer(end_turn=False, raised=5)},  # type: ignore[arg-type]
+     "$.budget.raised"),
+    ("submit_tool_results", ("c", 1), {"budget": BudgetAnswer(end_turn=1)}, "$.budget.end_turn"),  # type: ignore[arg-type]
     ("import_log", ("file.jsonl",), {}, "$.log"),
     ("list_chats", (5,), {}, "$.query"),
 ]  # fmt: skip

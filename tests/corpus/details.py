@@ -27,7 +27,7 @@ from generation.context import Context, ContextFile, ContextProblem, ContextSkil
 from generation.errors import ProviderError
 from generation.providers.contract import CallEnd, Finish, ProviderResult, StreamPart, TextDelta, TextEnd
 from tests.corpus.features import SUM, held
-from tests.corpus.kit import DENIED, TOOLS, USAGE, Scenario, Scene, assistant, hook
+from tests.corpus.kit import DENIED, TOOLS, USAGE, Scenario, Scene, assistant, hook, talk
 
 _FULL: Final = Usage(input=2800, output=9)
 _FAULTS: Final[tuple[ContextFault, ...]] = ("oversize", "unreadable", "invalid", "excluded")
@@ -71,23 +71,16 @@ class Single:
 async def skills(scene: Scene) -> str:
     """A context has files, skills and problems, beside a system text of the chat's own."""
     engine = await scene.engine(["One.", "Two."], agents=[assistant(context=Shelf())])
-    chat = (await engine.create_chat("assistant", "Hello.", system="Speak of bills alone.")).chat
-    await engine.settled(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.", "Go on.", system="Speak of bills alone.")
 
 
 async def other_source(scene: Scene) -> str:
     """The chat goes on with an agent whose context comes from another source."""
     agents = [assistant(context=Single("notes")), assistant("other", context=Single("books"))]
     engine = await scene.engine(["One.", "Two."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.set_agent(chat, "other")
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go on.", chat=chat)
 
 
 async def files(scene: Scene) -> str:
@@ -101,9 +94,7 @@ async def files(scene: Scene) -> str:
         FileReferencePart(name=Content("a.py"), start_line=5, end_line=9, text=Content("y = 2\nz = 3")),
     ]
     engine = await scene.engine(["I see."])
-    chat = (await engine.create_chat("assistant", parts)).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, parts)
 
 
 async def signed(scene: Scene) -> str:
@@ -113,8 +104,7 @@ async def signed(scene: Scene) -> str:
     calls = (UseTool("add", {"a": 1, "b": 1}, id="same"), " ", UseTool("add", {"a": 2, "b": 2}, id="same"))
     again = turn(torn, UseTool("add", {"a": 3, "b": 3}, id="same"))
     engine = await scene.engine([turn(thought, *calls), again, turn(Think("", metadata={}, redacted=True), "6.")])
-    chat = (await engine.create_chat("assistant", "Add.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Add.")
     await engine.send_message(chat, "Sure?")
     return chat
 
@@ -122,8 +112,7 @@ async def signed(scene: Scene) -> str:
 async def authors(scene: Scene) -> str:
     """Several people speak in a chat, and one message is edited."""
     engine = await scene.engine(["One.", "Two.", "Three."])
-    chat = (await engine.create_chat("assistant", "Hello.", owner="ann")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.", owner="ann")
     sent = await engine.send_message(chat, "And me?", author="bob")
     await engine.settled(chat)
     await engine.edit_message(chat, sent.messages[-1], "And I?")
@@ -136,8 +125,7 @@ async def asks_long(scene: Scene) -> str:
     ask = client_tool("wait_for", "Wait for it.", {"type": "object", "properties": {}}, on_expiry="go_on")
     agents = [assistant(tools=[*TOOLS, ask], limits=Limits(on_expiry="end_turn", action_timeout=30.0))]
     engine = await scene.engine([turn(UseTool("wait_for", {}))] * 2 + ["Long."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Wait.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Wait.")
     await asyncio.sleep(60)
     state = await engine.settled(chat)
     assert state.control.action is not None
@@ -183,8 +171,7 @@ async def erased_summarising(scene: Scene) -> str:
     """A message is erased while a summary of it is written; that one is dropped, and another one made."""
     said: list[str | Turn] = ["One.", held(scene, "They "), turn("They talked.", usage=USAGE), "Two."]
     engine = await scene.engine(said)
-    chat = (await engine.create_chat("assistant", "My name is Ann.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "My name is Ann.")
     await engine.compact(chat, hint="Keep the names.")
     await scene.holds()
     await engine.erase(chat, ["1.0"])
@@ -199,20 +186,16 @@ async def summarised_late(scene: Scene) -> str:
     engine = await scene.engine(
         [turn("One.", usage=_FULL), turn("They talked.", usage=USAGE), "Two."], agents=[assistant(context=source)]
     )
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.refresh_context(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go on.", chat=chat)
 
 
 async def uncompacted_resumed(scene: Scene) -> str:
     """A turn that was resumed is summarised and taken back: its steps count from its resume on, as they did."""
     agents = [assistant(limits=Limits(max_steps=2))]
     engine = await scene.engine([SUM, SUM, SUM, SUM, turn("They count.", usage=USAGE)], agents=agents)
-    chat = (await engine.create_chat("assistant", "Count.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Count.")
     await engine.resume(chat)
     await engine.settled(chat)
     await engine.compact(chat)
@@ -290,8 +273,7 @@ async def searched_interrupted(scene: Scene) -> str:
 async def effort_kept(scene: Scene) -> str:
     """The model is changed and the effort stays; then messages wait with a choice of their own."""
     engine = await scene.engine(["One.", held(scene, "Two "), "Three.", "Four."])
-    chat = (await engine.create_chat("assistant", "Hello.", effort="low")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.", effort="low")
     await engine.set_model(chat, "scripted/other")
     await engine.send_message(chat, "Go on.")
     await scene.holds()

@@ -11,7 +11,7 @@ from chatfold.testing import Fail, Turn, UseTool, Wait, turn
 from events.ids import ChatId
 from generation.context import Context, ContextFile
 from tests.corpus.features import held
-from tests.corpus.kit import BUSY, USAGE, Scenario, Scene, assistant
+from tests.corpus.kit import BUSY, USAGE, Scenario, Scene, assistant, talk
 from tests.corpus.lost import WAYS
 
 
@@ -47,12 +47,10 @@ async def ended_collecting(scene: Scene) -> str:
     agents = [assistant(context=source, limits=Limits(max_model_attempts=2))]
     engine = await scene.engine(["One.", "Two."], agents=agents)
     source.failures = 1
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.refresh_context(chat)
     source.failures = 2
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
+    await talk(engine, "Go on.", chat=chat)
     source.waits = True
     scene.shut()
     await engine.resume(chat)
@@ -77,8 +75,7 @@ async def ended_compacting(scene: Scene) -> str:
     engine = await scene.engine(
         ["One.", turn(Fail(BUSY)), turn("They talked.", usage=USAGE), "Two.", held(scene), "Three."]
     )
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.compact(chat)
     await engine.settled(chat)
     sent = await engine.send_message(chat, "Go on.")
@@ -95,8 +92,7 @@ async def ended_compacting(scene: Scene) -> str:
 async def handed_over_compacting(scene: Scene) -> str:
     """A worker ends while its model writes a summary, and another one writes it."""
     first = await scene.engine(["One.", held(scene)])
-    chat = (await first.create_chat("assistant", "Hello.")).chat
-    await first.settled(chat)
+    chat = await talk(first, "Hello.")
     await first.compact(chat)
     await scene.holds()
     await first.__aexit__(None, None, None)

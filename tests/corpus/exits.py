@@ -6,7 +6,7 @@ from typing import Final
 
 from chatfold import Engine
 from chatfold.testing import Fail, UseTool, turn
-from tests.corpus.kit import DENIED, Scenario, Scene, assistant
+from tests.corpus.kit import DENIED, Scenario, Scene, assistant, talk
 
 _SIGN: Final = turn(UseTool("sign", {}))
 _FAILS: Final = turn(Fail(DENIED))
@@ -40,8 +40,7 @@ async def out_of_pending(scene: Scene) -> str:
 async def out_of_asking(scene: Scene) -> str:
     """The chat asks its client again and again, and gets everything but an answer."""
     engine = await scene.engine([_SIGN] * 20)
-    chat = (await engine.create_chat("assistant", "Sign.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Sign.")
     await engine.send_message(chat, "Now!", busy="interrupt")
     await engine.settled(chat)
     await engine.edit_message(chat, await _newest(engine, chat), "Sign, please.")
@@ -71,13 +70,11 @@ async def out_of_asking(scene: Scene) -> str:
 async def out_of_error(scene: Scene) -> str:
     """Each turn fails, and its user goes on in another way."""
     engine = await scene.engine([_FAILS] * 9, agents=[assistant()])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.send_message(chat, "Now!", busy="interrupt")
     await engine.settled(chat)
     await engine.clear(chat)
-    await engine.send_message(chat, "Hello?")
-    await engine.settled(chat)
+    await talk(engine, "Hello?", chat=chat)
     await engine.edit_message(chat, await _newest(engine, chat), "Hello!")
     await engine.settled(chat)
     return chat

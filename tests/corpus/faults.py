@@ -14,7 +14,7 @@ from events.values import Limits as Sizes
 from generation.providers.contract import Finish, StreamPart, TextDelta, TextEnd
 from store.failpoints import FailpointReached, armed
 from tests.corpus.features import held
-from tests.corpus.kit import TOOLS, USAGE, Scenario, Scene, assistant
+from tests.corpus.kit import TOOLS, USAGE, Scenario, Scene, assistant, talk
 
 _ERRORS: Final = (
     ClassifiedError(kind="generic", message="It broke.", detail="E1", provider="scripted", status_code=500),
@@ -51,23 +51,14 @@ async def withheld(scene: Scene) -> str:
         "Something else.",
     ]
     engine = await scene.engine(said)
-    chat = (await engine.create_chat("assistant", "Tell me.")).chat
-    await engine.settled(chat)
-    for _ in range(3):
-        await engine.send_message(chat, "And now?")
-        await engine.settled(chat)
-    return chat
+    return await talk(engine, "Tell me.", *["And now?"] * 3)
 
 
 async def no_output(scene: Scene) -> str:
     """A model thinks, gives no answer and no reason, and is asked again; then it has nothing to say, and says so."""
     said = [turn(Think("Hm."), finish="unknown"), turn(Think("Hm."), " ", finish="stop"), turn(finish="stop")]
     engine = await scene.engine(said)
-    chat = (await engine.create_chat("assistant", "Well?")).chat
-    await engine.settled(chat)
-    await engine.send_message(chat, "Well?")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Well?", "Well?")
 
 
 async def silent(scene: Scene) -> str:
@@ -76,9 +67,7 @@ async def silent(scene: Scene) -> str:
     engine = await scene.engine(
         [turn(never), turn("Half", never), "Whole."], first_part_timeout=5.0, silence_timeout=9.0
     )
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.")
 
 
 class Untold:
@@ -104,9 +93,7 @@ class Untold:
 async def unmetered(scene: Scene) -> str:
     """A service breaks off an answer, gives another one whole, and never says what they took."""
     engine = await scene.engine([], providers={"scripted": Untold()})
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.")
 
 
 class Broken(Untold):
@@ -123,8 +110,7 @@ class Broken(Untold):
 async def internal_error(scene: Scene) -> str:
     """A provider fails as none may, which ends the turn; its user resumes."""
     engine = await scene.engine([], providers={"scripted": Broken()})
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.resume(chat)
     await engine.settled(chat)
     return chat
@@ -147,8 +133,7 @@ async def runners_died(scene: Scene) -> str:
     """What runs the chat dies again and again, until the turn is given up; its user resumes, and it dies no more."""
     engine = await scene.engine(["One."] * 9)
     with armed("outcome.asked=raise@*"):
-        chat = (await engine.create_chat("assistant", "Hello.")).chat
-        await engine.settled(chat)
+        chat = await talk(engine, "Hello.")
     await engine.resume(chat)
     await engine.settled(chat)
     return chat
@@ -204,8 +189,7 @@ async def drained(scene: Scene) -> str:
 async def caller_gone(scene: Scene) -> str:
     """Who sent a message is gone before the chat that was taken with it is run; it is let go, and taken again."""
     engine = await scene.engine(["One.", "Two."])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     with armed("append.answered=raise"), suppress(FailpointReached):  # whoever asked is gone
         await engine.send_message(chat, "And?")
     await asyncio.sleep(5)
@@ -267,9 +251,7 @@ async def unstorable(scene: Scene) -> str:
     beside = turn(UseTool("heavy", {}), UseTool("slow", {"seconds": 5}))
     engine = await scene.engine([beside, turn(UseTool("heavy", {})), "I see."], agents=agents)
     engine.runtime.journal._limits = Sizes(message_bytes=15_000)
-    chat = (await engine.create_chat("assistant", "Go.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go.")
 
 
 async def cut_again(scene: Scene) -> str:
@@ -278,9 +260,7 @@ async def cut_again(scene: Scene) -> str:
     engine = await scene.engine(
         [turn("Let me ", Cut()), half, turn("Let me see. ", UseTool("add", {"a": 1, "b": 2})), "3."]
     )
-    chat = (await engine.create_chat("assistant", "What is 1 + 2?")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "What is 1 + 2?")
 
 
 FAULTS: Final[dict[str, Scenario]] = {

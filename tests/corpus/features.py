@@ -18,6 +18,7 @@ from tests.corpus.kit import (
     Scene,
     assistant,
     hook,
+    talk,
 )
 
 SUM: Final = turn(UseTool("add", {"a": 2, "b": 3}), usage=USAGE)
@@ -31,45 +32,34 @@ def held(scene: Scene, *said: str) -> Turn:
 async def answer(scene: Scene) -> str:
     """One question, one answer, with reasoning."""
     engine = await scene.engine([turn(Think("Easy."), "Four.", usage=USAGE)])
-    chat = (await engine.create_chat("assistant", "What is 2 + 2?", owner="ann", title="Sums", labels={"k": "v"})).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "What is 2 + 2?", owner="ann", title="Sums", labels={"k": "v"})
 
 
 async def tools(scene: Scene) -> str:
     """Tools one after the other and together; one of them breaks, one there is not, one takes other arguments."""
     calls = turn(UseTool("add", {"a": 1, "b": 2}), UseTool("breaks", {}), UseTool("nowhere", {}), UseTool("add", {}))
     engine = await scene.engine([SUM, calls, turn(UseTool("slow", {"seconds": 3})), "Done."])
-    chat = (await engine.create_chat("assistant", "Go.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go.")
 
 
 async def exclusive(scene: Scene) -> str:
     """A call that must be alone is made beside another, and then by itself."""
     beside = turn(UseTool("alone", {}), UseTool("add", {"a": 1, "b": 2}))
     engine = await scene.engine([beside, turn(UseTool("alone", {})), "Done."])
-    chat = (await engine.create_chat("assistant", "Go.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go.")
 
 
 async def stop_after(scene: Scene) -> str:
     """A tool whose result ends the turn; then the turn is resumed, and another one comes."""
     engine = await scene.engine([turn(UseTool("file_report", {})), "More.", "Bye."])
-    chat = (await engine.create_chat("assistant", "Report.")).chat
-    await engine.settled(chat)
-    await engine.send_message(chat, "And now?")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Report.", "And now?")
 
 
 async def max_steps(scene: Scene) -> str:
     """The step limit ends a turn, and a resume goes on from there."""
     agents = [assistant(limits=Limits(max_steps=2))]
     engine = await scene.engine([SUM, SUM, SUM, "Five."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Count.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Count.")
     await engine.resume(chat)
     await engine.settled(chat)
     return chat
@@ -90,8 +80,7 @@ async def client_tool(scene: Scene) -> str:
 async def client_silent(scene: Scene) -> str:
     """The client never answers, and the model goes on without."""
     engine = await scene.engine([turn(UseTool("ask", {"q": "Which?"})), "Never mind."])
-    chat = (await engine.create_chat("assistant", "Choose.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Choose.")
     await asyncio.sleep(120)
     await engine.settled(chat)
     return chat
@@ -101,8 +90,7 @@ async def client_both(scene: Scene) -> str:
     """Two calls of the client's with different deadlines: the earlier one counts, and one of them ends the turn."""
     calls = turn(UseTool("ask", {"q": "Which?"}), UseTool("sign", {}))
     engine = await scene.engine([calls, "Well."])
-    chat = (await engine.create_chat("assistant", "Choose and sign.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Choose and sign.")
     await asyncio.sleep(120)
     await engine.settled(chat)
     return chat
@@ -111,8 +99,7 @@ async def client_both(scene: Scene) -> str:
 async def client_gone(scene: Scene) -> str:
     """The client never answers, which ends the turn; what had come meanwhile goes on."""
     engine = await scene.engine([turn(UseTool("sign", {})), "Well.", turn(UseTool("sign", {}))])
-    chat = (await engine.create_chat("assistant", "Sign.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Sign.")
     await engine.send_message(chat, "Hello?")
     await asyncio.sleep(400)
     await engine.settled(chat)
@@ -143,17 +130,14 @@ async def approval(scene: Scene) -> str:
 async def retries(scene: Scene) -> str:
     """The service is busy three times, cuts its stream once, and answers then."""
     engine = await scene.engine([turn(Fail(BUSY))] * 3 + [turn("Hal", Cut()), turn("Half.", usage=USAGE)])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.")
 
 
 async def given_up(scene: Scene) -> str:
     """The service stays busy until there is no attempt left; later the user resumes."""
     agents = [assistant(limits=Limits(max_model_attempts=3))]
     engine = await scene.engine([turn(Fail(BUSY))] * 3 + ["At last."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.resume(chat)
     await engine.settled(chat)
     return chat
@@ -162,11 +146,7 @@ async def given_up(scene: Scene) -> str:
 async def refused(scene: Scene) -> str:
     """The key is wrong, which no retry mends; a message sent then is answered."""
     engine = await scene.engine([turn(Fail(DENIED)), "Now it works."])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    await engine.send_message(chat, "Again.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.", "Again.")
 
 
 async def interrupt_answer(scene: Scene) -> str:
@@ -189,9 +169,7 @@ async def interrupt_tools(scene: Scene) -> str:
     await asyncio.sleep(5)
     await engine.interrupt(chat)
     await engine.settled(chat)
-    await engine.send_message(chat, "What now?")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "What now?", chat=chat)
 
 
 async def interrupting_message(scene: Scene) -> str:
@@ -234,12 +212,10 @@ async def edits(scene: Scene) -> str:
 async def compact_asked(scene: Scene) -> str:
     """A compaction that the user asked for, with a hint, and one taken back."""
     engine = await scene.engine(["One.", turn("They talked.", usage=USAGE), "Two.", turn("Again.", usage=USAGE)])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.compact(chat, hint="Keep the names.")
     await engine.settled(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
+    await talk(engine, "Go on.", chat=chat)
     await engine.compact(chat)
     await engine.settled(chat)
     await engine.uncompact(chat)
@@ -251,9 +227,7 @@ async def compact_full(scene: Scene) -> str:
     full = Usage(input=2800, output=9)  # 70 of a hundred of what there is: just as much as is too much
     large = turn(UseTool("add", {"a": 1, "b": 2}), usage=full)
     engine = await scene.engine([large, turn("They added.", usage=USAGE), turn("Three.", usage=USAGE)])
-    chat = (await engine.create_chat("assistant", "Add.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Add.")
 
 
 async def compact_in_vain(scene: Scene) -> str:
@@ -261,9 +235,7 @@ async def compact_in_vain(scene: Scene) -> str:
     full = Usage(input=4000, output=9)
     large = turn(UseTool("add", {"a": 1, "b": 2}), usage=full)
     engine = await scene.engine([large, turn("They added.", usage=USAGE), large])
-    chat = (await engine.create_chat("assistant", "Add.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Add.")
 
 
 async def compact_elsewhere(scene: Scene) -> str:
@@ -271,31 +243,24 @@ async def compact_elsewhere(scene: Scene) -> str:
     other = ModelConfig(provider="scripted", name="small", context_limit=3000)
     agents = [assistant(compaction_model=other)]
     engine = await scene.engine(["One.", turn("They talked.", usage=USAGE), "Two."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.compact(chat)
     await engine.settled(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go on.", chat=chat)
 
 
 async def clear(scene: Scene) -> str:
     """The model begins anew, also while a call waits for its client."""
     engine = await scene.engine(["One.", "Two."])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.clear(chat)
-    await engine.send_message(chat, "Who are you?")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Who are you?", chat=chat)
 
 
 async def fork(scene: Scene) -> str:
     """A chat is copied in its middle, and goes on otherwise."""
     engine = await scene.engine([SUM, "Five.", "Six."])
-    chat = (await engine.create_chat("assistant", "What is 2 + 3?", owner="ann", labels={"k": "v"})).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "What is 2 + 3?", owner="ann", labels={"k": "v"})
     copied = (await engine.fork(chat, at=6, title="Another way", resume=True)).chat
     await engine.settled(copied)
     return copied
@@ -325,8 +290,7 @@ async def hooks(scene: Scene) -> str:
         hook("stop", context="Check it once more."),
     ]
     engine = await scene.engine([SUM, "Fifty.", "Still fifty.", turn("Sums.", usage=USAGE)], hooks=given)
-    chat = (await engine.create_chat("assistant", "What is 2 + 3?")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "What is 2 + 3?")
     await engine.compact(chat)
     await engine.settled(chat)
     return chat
@@ -335,31 +299,24 @@ async def hooks(scene: Scene) -> str:
 async def hooks_fail(scene: Scene) -> str:
     """A hook denies a tool, and one that fails at the end ends the turn."""
     engine = await scene.engine([SUM, "I may not."], hooks=[hook("pre_tool_use", deny="Not today.")])
-    chat = (await engine.create_chat("assistant", "Add.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Add.")
 
 
 async def context(scene: Scene) -> str:
     """The workspace's context is collected, and anew once it is marked for that."""
     engine = await scene.engine(["One.", "Two."], agents=[assistant(context=CONTEXT)])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.refresh_context(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go on.", chat=chat)
 
 
 async def models(scene: Scene) -> str:
     """A chat goes on with another model, effort, agent and choice of tools."""
     agents = [assistant(), assistant("other", models=[ModelConfig(provider="scripted", name="other")])]
     engine = await scene.engine(["One.", "Two.", "Three.", "Four."], agents=agents)
-    chat = (await engine.create_chat("assistant", "Hello.", model="scripted/first", effort="low")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.", model="scripted/first", effort="low")
     await engine.set_model(chat, "scripted/other")
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
+    await talk(engine, "Go on.", chat=chat)
     await engine.set_active_tools(chat, ["add"])
     await engine.set_agent(chat, "other")
     await engine.send_message(chat, "Go on.", model="scripted/third")
@@ -370,9 +327,7 @@ async def models(scene: Scene) -> str:
 async def unusable(scene: Scene) -> str:
     """An agent without a model: the turn fails before anything is asked."""
     engine = await scene.engine([], agents=[assistant(model=None)])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.")
 
 
 async def erased(scene: Scene) -> str:
@@ -381,9 +336,7 @@ async def erased(scene: Scene) -> str:
     chat = (await engine.create_chat("assistant", "My name is Ann.")).chat
     state = await engine.settled(chat)
     await engine.erase(chat, [item.id for item in state.messages[:2]])
-    await engine.send_message(chat, "And now?")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "And now?", chat=chat)
 
 
 async def handed_over(scene: Scene) -> str:
@@ -402,8 +355,7 @@ async def titled(scene: Scene) -> str:
     """The chat gets a title and its turns labels, beside what they are about."""
     agents = [assistant(titles=Titles())]
     engine = await scene.engine(["Hello.", "Greetings", "Greeted", "Bye.", "Left"], agents=agents)
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await asyncio.sleep(60)
     return chat
 

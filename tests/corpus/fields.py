@@ -26,7 +26,7 @@ from events.ids import ChatId
 from events.messages import Usage
 from generation.context import Context, ContextFile
 from generation.tools.reconcile import NOT_HAPPENED, Outcome
-from tests.corpus.kit import DENIED, TOOLS, USAGE, Scenario, Scene, assistant, stubborn
+from tests.corpus.kit import DENIED, TOOLS, USAGE, Scenario, Scene, assistant, stubborn, talk
 
 _HALF: Final = "half \ud83d"
 """A text that ends with half a character."""
@@ -75,63 +75,49 @@ class Notes:
 async def child(scene: Scene) -> str:
     """A chat that is a part of another one."""
     engine = await scene.engine(["One.", "Two."])
-    parent = (await engine.create_chat("assistant", "Do both.")).chat
-    await engine.settled(parent)
-    chat = (await engine.create_chat("assistant", "Do the first.", parent=parent)).chat
-    await engine.settled(chat)
-    return chat
+    parent = await talk(engine, "Do both.")
+    return await talk(engine, "Do the first.", parent=parent)
 
 
 async def fork_chosen(scene: Scene) -> str:
     """A copy has the choice of tools that its origin had."""
     engine = await scene.engine(["One.", "Two."])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.set_active_tools(chat, ["add"])
     copied = (await engine.fork(chat)).chat
-    await engine.send_message(copied, "Go on.")
-    await engine.settled(copied)
-    return copied
+    return await talk(engine, "Go on.", chat=copied)
 
 
 async def cited(scene: Scene) -> str:
     """A user's message names where it is from, with what its application knows of that."""
     source = SourcePart(source_id="1", url=Content("https://example.org"), metadata=Content({"page": 7}))
     engine = await scene.engine(["I see."])
-    chat = (await engine.create_chat("assistant", [TextPart(text=Content("Read this.")), source])).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, [TextPart(text=Content("Read this.")), source])
 
 
 async def workspace(scene: Scene) -> str:
     """A context says which machine it is of, where, and that a file of it is not all there."""
     file = ContextFile(path="AGENTS.md", text="Be", truncated=True, os="linux", directory="/home/ann/work")
     engine = await scene.engine(["One."], agents=[assistant(context=StaticContext([file], name="workspace"))])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Hello.")
 
 
 async def context_stale(scene: Scene) -> str:
     """The context has changed, is told to be as it was, and changes again; then it is collected anew."""
     notes = Notes()
     engine = await scene.engine(["One.", "Two."], agents=[assistant(context=notes)])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     for text in ("Be long.", "Be brief.", "Be kind."):
         notes.text = text
         await engine.context(chat, look=True)
     await engine.refresh_context(chat)
-    await engine.send_message(chat, "Go on.")
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go on.", chat=chat)
 
 
 async def sent_choosing(scene: Scene) -> str:
     """A message that would interrupt finds nothing to interrupt, and chooses model and effort."""
     engine = await scene.engine(["One.", "Two."])
-    chat = (await engine.create_chat("assistant", "Hello.")).chat
-    await engine.settled(chat)
+    chat = await talk(engine, "Hello.")
     await engine.send_message(chat, "Now!", busy="interrupt", model="scripted/other", effort="high")
     await engine.settled(chat)
     return chat
@@ -142,18 +128,14 @@ async def compact_early(scene: Scene) -> str:
     early = ModelConfig(provider="scripted", name="m", context_limit=4000, max_output=500, compaction_threshold=30)
     large = turn(UseTool("add", {"a": 1, "b": 2}), usage=Usage(input=1200, output=9))
     engine = await scene.engine([large, turn("They added.", usage=USAGE), "Three."], agents=[assistant(model=early)])
-    chat = (await engine.create_chat("assistant", "Add.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Add.")
 
 
 async def repaired(scene: Scene) -> str:
     """Model and tool give texts that cannot be stored as they are."""
     call = turn(Think(_HALF), _HALF, UseTool("torn", {}), usage=USAGE)
     engine = await scene.engine([call, "Done."], agents=[assistant(tools=[*TOOLS, torn])])
-    chat = (await engine.create_chat("assistant", "Go.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go.")
 
 
 async def released_running(scene: Scene) -> str:
@@ -189,9 +171,7 @@ async def failed_running(scene: Scene) -> str:
 
     calls = turn(UseTool("add", {"a": 1, "b": 1}), UseTool("stubborn", {"seconds": 1000}))
     engine = await scene.engine([calls, "Done."], hooks=[PythonHook(fails, ("post_tool_use",))])
-    chat = (await engine.create_chat("assistant", "Go.")).chat
-    await engine.settled(chat)
-    return chat
+    return await talk(engine, "Go.")
 
 
 async def asked_what_happened(scene: Scene) -> str:

@@ -13,6 +13,7 @@ from chatfold.hooks import HookAnswer, HookCall, PythonHook
 from chatfold.testing import ClassifiedError, ScriptedProvider, Turn, VirtualTime
 from chatfold.virtual.loop import Host
 from events.messages import Usage
+from events.parts import Part
 from generation.context import ContextFile
 from generation.providers.contract import Provider
 from store.memory import MemoryStore
@@ -172,6 +173,21 @@ def _declared(agents: Sequence[Agent]) -> Sequence[Agent]:
     given = agents or [assistant()]
     DECLARED.update((agent.revision, agent) for agent in given)
     return given
+
+
+async def talk(engine: Engine, *said: str | Sequence[Part], chat: str | None = None, **options: Any) -> str:
+    """Say one thing after the other, each when the chat is settled, and return the chat's id.
+
+    The first begins a chat where none is named; options are those of its begin.
+    """
+    for each in said:
+        if chat is None:
+            chat = (await engine.create_chat("assistant", each, **options)).chat
+        else:
+            await engine.send_message(chat, each)
+        await engine.settled(chat)
+    assert chat is not None, "nothing was said"
+    return chat
 
 
 def hook(*events: Any, **answer: Any) -> PythonHook:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from events.content import Content, Json
+from events.records import Budget
 from events.vocabulary import EVENT_TYPES, Event
 from tests.events.logs import Draft
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
+COUNTS = st.none() | st.integers(0, 2**63 - 1)
 TIMES = st.integers(0, 2**53)
 
 JSON: st.SearchStrategy[Json] = st.recursive(
@@ -32,6 +34,9 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     None: st.none(),
     types.NoneType: st.none(),
     Content: CONTENTS,
+    Budget: st.fixed_dictionaries({}, optional=dict.fromkeys(Budget.__struct_fields__, COUNTS)).map(
+        lambda given: Budget(**given)
+    ),
 }
 
 

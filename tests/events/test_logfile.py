@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 import msgspec
@@ -105,10 +106,14 @@ def test_an_event_line_alone() -> None:
         (b'{"chatfold_log":1,"chat":7,"release":"","events":0,"head":"","flags":[],"blobs":0}\n', "wrong header"),
         (b'{"chatfold_log":1', "no header"),
         (b"[" * 100_000, "no header"),
-        (b"\xff\xfe{\n", "not UTF-8"),
+        (b"\xfe{\n", "not UTF-8"),
+        ('{"chatfold_log":1}\n'.encode("utf-8-sig"), "begins with a byte order mark: save it as UTF-8 without one"),
+        *(('{"chatfold_log":1}'.encode(name), "a byte order mark") for name in ("utf-16", "utf-32")),
+        (codecs.BOM_UTF16_BE + '{"chatfold_log":1}'.encode("utf-16-be"), "a byte order mark"),
+        ('\ufeff{"chatfold_log":1}', "a byte order mark"),
     ],
 )
-def test_a_wrong_first_line(first: bytes, why: str) -> None:
+def test_a_wrong_first_line(first: bytes | str, why: str) -> None:
     error = refused([first, *written()[1:]])
     assert (error.line, why in error.why) == (1, True), error
 

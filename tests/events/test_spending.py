@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from events.codec import decode
 from events.control import Control
+from events.errors import InvalidValue, MalformedEvent
 from events.messages import Usage
 from events.records import NO_LIMIT, Budget, ModelPolicy, Policy, Spending, Spent
 from events.spending import spending, spent, standing, with_raised
+from events.vocabulary import PolicyRecorded
+from tests.events.logs import log_of
 
 PRICED = ModelPolicy(provider="p", name="m", price_output=5)
 BARE = ModelPolicy(provider="p", name="m")
@@ -83,3 +90,28 @@ def test_what_an_answer_leaves() -> None:
     assert with_raised(unpriced, Budget(cost_micros=NO_LIMIT), now).reached == ()
     assert standing(asked, "turns") == "1 spent, 1 allowed"
     assert standing(unpriced, "cost_micros") == "the model has no price, so no number says when it is spent"
+
+
+@pytest.mark.parametrize("name", Budget.__struct_fields__)
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (1.5, "must be a whole number, not float"),
+        ("5", "must be a whole number, not str"),
+        (True, "must be a whole number, not bool"),
+        (-1, "must be at least 0, not -1"),
+        (2**63, "is too large"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_where_it_is_said(name: str, value: Any, why: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        Budget(**{name: value})
+    assert (caught.value.path, caught.value.why) == (f"$.{name}", why)
+
+
+def test_a_limit_that_is_none_makes_its_event_malformed() -> None:
+    stored = log_of([PolicyRecorded(digest="d", policy=policy(Budget(tokens=7)))]).events[0]
+    changed = replace(stored, facts=stored.facts.replace(b'"tokens":7', b'"tokens":-7'))
+    assert changed != stored
+    with pytest.raises(MalformedEvent, match=r"version 1: .*at least 0, not -7"):
+        decode(changed)

@@ -19,18 +19,20 @@ async def test_the_result_and_the_error_pass() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_task_that_is_cancelled_waits_first(fails: bool) -> None:
+@pytest.mark.parametrize("of_a_reply", [False, True])
+async def test_a_task_that_is_cancelled_waits_first(fails: bool, of_a_reply: bool) -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(outcome(future))
+    reply = Reply[int](future)
+    task = asyncio.create_task(reply.outcome() if of_a_reply else outcome(future))
     for _ in range(3):
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
         assert not task.done()
     if fails:
-        future.set_exception(ValueError("nobody sees this"))
+        (reply.fail if of_a_reply else future.set_exception)(ValueError("nobody sees this"))
     else:
-        future.set_result(7)
+        (reply.give if of_a_reply else future.set_result)(7)
     await asyncio.wait([task])
     assert task.cancelled()
 
@@ -55,23 +57,6 @@ async def test_a_scope_that_is_cancelled_waits_first() -> None:
             order.append("set")
             future.set_result(7)
     assert order == ["set", "caller"]
-
-
-@pytest.mark.parametrize("fails", [False, True])
-async def test_who_waits_for_a_reply_and_is_cancelled_waits_first(fails: bool) -> None:
-    reply = Reply[int](asyncio.get_running_loop().create_future())
-    task = asyncio.create_task(reply.outcome())
-    for _ in range(3):
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-    if fails:
-        reply.fail(ValueError("nobody sees this"))
-    else:
-        reply.give(7)
-    await asyncio.wait([task])
-    assert task.cancelled()
 
 
 async def test_a_reply_given_while_its_caller_is_being_cancelled_keeps_nobody() -> None:

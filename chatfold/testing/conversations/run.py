@@ -10,7 +10,7 @@ from chatfold.testing.simulation.profile import Size, checked_size
 from chatfold.testing.simulation.run import Outcome, play
 from chatfold.virtual.loop import SimulatedLoop
 from chatfold.virtual.running import alone
-from events.given import checked_whole
+from events.values import checked_whole
 
 _SEGMENT: Final = 256
 

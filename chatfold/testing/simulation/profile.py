@@ -10,7 +10,8 @@ from random import Random
 from typing import Final
 
 from events.errors import InvalidValue
-from events.given import checked_kind, checked_seconds, checked_whole
+from events.given import checked_kind, checked_seconds
+from events.values import checked_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

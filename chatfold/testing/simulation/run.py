@@ -18,7 +18,7 @@ from chatfold.testing.simulation.profile import Size, checked_size, draw
 from chatfold.testing.simulation.world import World
 from chatfold.virtual.loop import HOST, WORLD, SimulatedLoop
 from chatfold.virtual.running import alone, drive, end
-from events.given import checked_whole
+from events.values import checked_whole
 from store import building, loading
 
 _LAYERS: Final = ("chatfold", "generation", "store", "chatstate", "events")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import errno
 import io
+import os
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +24,7 @@ from events.errors import LogFileError
 from events.ids import ChatId
 from events.logfile import header_of, write_log
 from events.vocabulary import ChatCreated, MessageSent, TitleChanged
+from tests.chatfold.stepper.kit import opened
 from tests.events.logs import log_of, text
 
 LOG = log_of(
@@ -137,10 +145,56 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         read_file(str(tmp_path / "gone.jsonl"))
     again = copy.copy(caught.value)  # which goes the way of a pickle
     assert (again.source, str(again)) == (caught.value.source, str(caught.value))
-    with pytest.raises(SourceNotFound, match="is a folder"):
-        read_file(str(tmp_path))
     with pytest.raises(SourceNotFound, match="none is named"):
         LogSource("chat", "chat-1").read()
     (tmp_path / "x.jsonl").write_text("no log\n")
     with pytest.raises(LogFileError, match="line 1"):
         LogSource("file", str(tmp_path / "x.jsonl")).read()
+
+
+@pytest.mark.parametrize(
+    "read", [lambda name: LogSource("file", name).read(), lambda name: opened(Path(name))], ids=["whole", "long"]
+)
+def test_what_cannot_be_opened_is_told_by_what_it_is(read: Callable[[str], object], tmp_path: Path) -> None:
+    (tmp_path / "loop.jsonl").symlink_to(tmp_path / "loop.jsonl")
+    (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "gone.jsonl")
+    written(tmp_path / "log.jsonl")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(tmp_path):
+        server.bind("socket")
+        for name, why in {
+            "gone.jsonl": "there is no file gone.jsonl",
+            "dangling.jsonl": "there is no file dangling.jsonl",
+            "log.jsonl/x.jsonl": "there is no file",
+            "./": "is a folder",
+            "loop.jsonl": "round in a circle",
+            f"{'x' * 300}.jsonl": "no name may be as long",
+            "a\0.jsonl": "NUL byte",
+            "./socket": "a socket",
+        }.items():
+            assert find_log(name, no_store).place == "file"
+            with pytest.raises(SourceNotFound, match=why):
+                read(name)
+            assert [source.where for source in find_logs([name], no_store)] == [name] or name == "./"
+        with (
+            mock.patch.object(Path, "open", side_effect=PermissionError(errno.EACCES, "Permission denied")),
+            pytest.raises(SourceNotFound, match=r"log\.jsonl may not be read by this user"),
+        ):
+            read("log.jsonl")
+        with pytest.raises(LogFileError, match="the file is empty"):
+            read("/dev/null")
+
+
+def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
+    data = written(tmp_path / "a.jsonl").read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    for read in (read_file, lambda name: opened(Path(name))):
+        writer = Thread(target=(tmp_path / "pipe").write_bytes, args=[data])
+        writer.start()
+        assert tuple(read(str(tmp_path / "pipe")).events) == tuple(LOG.events)
+        writer.join()
+
+
+def test_a_link_that_leads_nowhere_is_a_file_and_no_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    assert find_log("loop", no_store).place == "file"

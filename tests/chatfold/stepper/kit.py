@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from chatfold.engine import Engine
 from chatfold.replaying.logs import LogSource
 from chatfold.stepper.longlog import LongLog, open_long
 from events.digest import GENESIS, chain
+from events.envelope import StoredEvent
 from events.logfile import event_line, read_log
 from generation.agents import Agent
 from generation.providers.script import UseTool, turn
@@ -46,17 +48,25 @@ def written(folder: Path, turns: int = 2) -> Path:
     return file
 
 
-def of_a_newer_release(data: bytes, version: int) -> bytes:
-    """Return a log as a newer release may write it: sound, with an event at this version that nobody here knows."""
-    log = read_log(data.splitlines(), "newer")
+def changed(data: bytes, change: Callable[[StoredEvent], StoredEvent]) -> bytes:
+    """Return a log with each of its events changed, and sound: with the digests that belong to it."""
+    log = read_log(data.splitlines(), "log")
     digest, lines = GENESIS, list[bytes]()
-    for event in log.events:
-        newer = event.envelope.version == version
-        envelope = replace(event.envelope, type="teleported") if newer else event.envelope
-        digest = chain(digest, envelope, event.facts, event.content)
-        lines.append(event_line(replace(event, envelope=envelope, digest=digest)))
+    for event in map(change, log.events):
+        digest = chain(digest, event.envelope, event.facts, event.content)
+        lines.append(event_line(replace(event, digest=digest)))
     header = {**msgspec.json.decode(data.splitlines()[0]), "head": digest.hex()}
     return msgspec.json.encode(header) + b"\n" + b"\n".join(lines) + b"\n"
+
+
+def of_a_newer_release(data: bytes, version: int, name: str = "teleported") -> bytes:
+    """Return a log as a newer release may write it: sound, with an event at this version that nobody here knows."""
+    return changed(
+        data,
+        lambda event: (
+            replace(event, envelope=replace(event.envelope, type=name)) if event.envelope.version == version else event
+        ),
+    )
 
 
 def opened(file: Path) -> LongLog:

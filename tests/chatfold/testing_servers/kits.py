@@ -10,6 +10,7 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
+import pytest
 from anthropic.types import RawMessageStreamEvent
 
 from chatfold.testing.servers import AnthropicServer, LoopbackServer, OpenAIChatServer, OpenAIResponsesServer, Usage
@@ -82,6 +83,18 @@ class Kit:
         """Send a body as it is, through the SDK."""
         async with self.client(server.base_url) as client:
             return await client.post(self.endpoint, cast_to=object, body=body)
+
+    async def refused(self, changes: dict[str, Any], words: str, param: str | None) -> None:
+        """Send the smallest request with changes (``...`` takes a field away): OpenAI's servers refuse it so."""
+        body = {name: value for name, value in {**self.body, **changes}.items() if value is not ...}
+        async with self.server([]) as server:
+            with pytest.raises(openai.BadRequestError) as caught:
+                await self.post(server, body)
+        error = caught.value
+        assert words in error.message
+        assert error.type == "invalid_request_error"
+        assert param is None or error.param == param
+        assert [refusal.message in error.message for refusal in server.refused] == [True]
 
 
 def _anthropic_usage(usage: Any) -> Usage:

@@ -95,15 +95,7 @@ CASES = [*BODIES, *((name, {"input": items}, words, param) for name, items, word
 
 @pytest.mark.parametrize(("changes", "words", "param"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 async def test_refused(changes: Json, words: str, param: str | None) -> None:
-    body = {name: value for name, value in {**RESPONSES.body, **changes}.items() if value is not ...}
-    async with OpenAIResponsesServer([]) as server:
-        with pytest.raises(openai.BadRequestError) as caught:
-            await RESPONSES.post(server, body)
-    error = caught.value
-    assert words in error.message
-    assert error.type == "invalid_request_error"
-    assert param is None or error.param == param
-    assert [refusal.message in error.message for refusal in server.refused] == [True]
+    await RESPONSES.refused(changes, words, param)
 
 
 ACCEPTED: list[tuple[str, list[Json]]] = [
