@@ -89,6 +89,8 @@ def _print_incidents(channel: Channel, name: str, newest: list[Incident], before
         _line(channel, "more", f"chatfold why {name} {each.version}")
     for each in newest[1:_SHOWN]:
         _line(channel, "also", f"{each.what} (version {each.version})")
+        if each.fault:
+            _line(channel, "mend", each.advice)
     for each in before[:_SHOWN]:
         _line(channel, "before", f"{each.what} (version {each.version})")
     if len(before) > _SHOWN:

@@ -30,7 +30,8 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
             and of each agent the names of its ``tools``.
         refusal: The last command that was refused: ``at``, ``trigger``, ``code``, ``state``, ``reason``, ``actor``.
         incidents: What happened in its turns, the newest turn's first: ``kind``, ``fault`` (whether something went
-            wrong), ``turn`` (the version that opened it), ``turns_ago``, ``version``, ``what``, ``advice``.
+            wrong), ``turn`` (the version that opened it), ``turns_ago``, ``since`` (where it began), ``version``,
+            ``what``, ``advice``.
     """
 
     chat: str
