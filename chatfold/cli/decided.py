@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -14,7 +13,7 @@ from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import DriftLine, ReplayedLog
-from chatfold.cli.sources import all_named
+from chatfold.cli.sources import all_named, must_be_there
 from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
 from chatfold.replaying.decisions import DRIFTS, Drift
 from chatfold.replaying.logs import LogSource
@@ -86,9 +85,7 @@ def _checked(logs: Sequence[LogSource], asked: Asked, advance: Callable[[], None
         # Here, so that a log that is not there is a wrong command line, as with any other command.
         yield check_decisions(logs[0].read(), asked.names, everything=asked.everything)
         return
-    for source in logs:
-        if source.place == "file" and not Path(source.where).exists():
-            source.read()  # says what is wrong, before the work on others begins
+    must_be_there(logs)
     work = partial(check_source, names=asked.names, everything=asked.everything)
     yield from each(work, logs, jobs=asked.jobs, done=advance)
 

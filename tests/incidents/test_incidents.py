@@ -71,6 +71,9 @@ def test_each_is_a_log_of_today(cli: Cli, name: str) -> None:
         cli.ok(*command, f"{name}.jsonl")
 
 
-def test_the_page_shows_what_a_person_sees() -> None:
-    (shown,) = [block.text for block in read(ROOT / "docs" / "incidents.md").blocks if block.text.startswith("$ ")]
-    assert (FOLDER / "silent_client.txt").read_text("utf-8").startswith(shown)
+def test_the_page_shows_what_a_person_sees(cli: Cli) -> None:
+    one, several = [block.text for block in read(ROOT / "docs" / "incidents.md").blocks if block.text.startswith("$ ")]
+    assert (FOLDER / "silent_client.txt").read_text("utf-8").startswith(one)
+    command, _, told = several.partition("\n")
+    done = cli.run(*command.removeprefix("$ chatfold ").split(), "--jobs", "1")
+    assert done.out + done.err == told + "\n" * (not told.endswith("\n"))
