@@ -35,7 +35,7 @@ def run_checkups(out: Out, logs: Sequence[LogSource], *, strict: bool, jobs: int
             faults += found.fault
             broken += found.problem is not None
             happened = happened or bool(found.incidents)
-            kinds.update({incident.kind for incident in found.incidents})
+            kinds.update(found.kinds)
     if not json:
         said = f"{len(logs):,} logs looked at; with a fault: {faults:,}, not whole or not to be read: {broken:,}"
         counted = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
@@ -69,6 +69,6 @@ def _line(found: Checkup) -> Examined:
         version=None if worst is None else worst.version,
         what=None if worst is None else worst.what,
         advice=None if worst is None else worst.advice,
-        kinds=tuple(dict.fromkeys(incident.kind for incident in found.incidents)),
+        kinds=found.kinds,
         problem=found.problem,
     )

@@ -80,6 +80,7 @@ def _run_stored(out: Out, source: LogSource, url: str, settings: Settings, asked
         fault = warned(out, read)
     except EventsError as error:
         out.warn(f"what happened cannot be told: {error}; `chatfold verify {source.where}` says more")
+        fault = f"cannot be read: {error}"
     _tell(out, _Told(source.where, _with_texts(found, log), incidents(log), fault), asked)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from chatfold.replaying.incidents import Incident, incidents
+from chatfold.replaying.incidents import Incident, IncidentKind, incidents
 from chatfold.replaying.logs import Log, LogSource, SourceNotFound, problem_of
 from chatstate.errors import Refusal
 from events.errors import EventsError
@@ -31,6 +31,11 @@ class Checkup(Struct, frozen=True, kw_only=True):
     def worst(self) -> Incident | None:
         """Its first fault, or what is told first where none is one; None where nothing happened."""
         return next((each for each in self.incidents if each.fault), next(iter(self.incidents), None))
+
+    @property
+    def kinds(self) -> tuple[IncidentKind, ...]:
+        """The kinds of what happened in its newest turn, each once."""
+        return tuple(dict.fromkeys(each.kind for each in self.incidents))
 
     @property
     def fault(self) -> bool:

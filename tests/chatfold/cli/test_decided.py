@@ -168,9 +168,7 @@ def test_a_policy_of_which_no_decision_could_tell_anything_is_refused(cli: Cli, 
 def test_a_field_that_has_no_effect_on_a_log_is_told(cli: Cli, tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", EVENTS)  # its model has no context_limit
     Path("p.toml").write_text("max_steps = 100\n[model]\ncompaction_threshold = 40\n")
-    assert "no decision" not in cli.run("replay", "--decide", file, "--policy", "p.toml").err, (
-        "it ended early"
-    )
+    assert "no decision" not in cli.run("replay", "--decide", file, "--policy", "p.toml").err, "it ended early"
     done = cli.run("replay", "--decide", "--all", file, "--policy", "p.toml")
     assert done.err.startswith(f"{file}: no decision of this log reads model.compaction_threshold, which the policy ch")
     Path("p.toml").write_text("[model]\ncompaction_threshold = 40\n")

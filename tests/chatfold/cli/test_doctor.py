@@ -41,6 +41,7 @@ def test_a_chat_whose_log_cannot_be_read_is_diagnosed_by_its_header(chats: Cli) 
     assert "what happened cannot be told: " in done.err
     assert "chatfold verify broken" in done.err
     assert "state       error E0, version 5" in done.out
+    assert (done.code, done.out.startswith("cause       Not known: this log cannot be read: ")) == (1, True)
 
 
 def test_a_chat_that_nobody_runs_is_the_operators_matter(chats: Cli) -> None:

@@ -104,6 +104,12 @@ def spliced(tmp_path: Path) -> str:
     return written(tmp_path / "spliced.jsonl", numbered)
 
 
+@pytest.mark.parametrize("command", [["rerun"], ["record", "-o", "recorded"]], ids=" ".join)
+def test_it_is_not_run_again_or_recorded(cli: Cli, spliced: str, command: list[str]) -> None:
+    done = cli.run(command[0], spliced, *command[1:])
+    assert (done.code, "it is not whole, from version 21 on: " in done.out) == (1, True), done
+
+
 @pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_a_log_with_events_of_another_chat_is_read_under_the_same_warning(
     cli: Cli, spliced: str, command: list[str]
