@@ -37,7 +37,8 @@ def run_checkups(out: Out, logs: Sequence[LogSource], *, strict: bool, jobs: int
             happened = happened or bool(found.incidents)
             kinds.update(found.kinds)
     if not json:
-        said = f"{len(logs):,} logs looked at; with a fault: {faults:,}, not whole or not to be read: {broken:,}"
+        count = f"{len(logs):,} log{'' if len(logs) == 1 else 's'} looked at"
+        said = f"{count}; with a fault: {faults:,}, not whole or not to be read: {broken:,}"
         counted = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
         out.note(f"{said}; logs by what happened: {counted}" if counted else said)
         if not logs:
