@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
     from chatfold.replaying.condition_names import Moment
     from chatfold.replaying.conditions import Condition, ConditionError, parse_condition
-    from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIf, WhatIfFailed, decision_drifts
+    from chatfold.replaying.decisions import DecisionCheck, Drift, WhatIf, WhatIfFailed, WhatIfProblem, decision_drifts
     from chatfold.replaying.effects import ToolEffect, effects_after
     from chatfold.replaying.incidents import Incident, IncidentKind, incidents
     from chatfold.replaying.logs import Log, LogSource, SourceNotFound, find_log, find_logs
     from chatfold.replaying.many import WorkFailed, each
-    from chatfold.replaying.whatif import PolicyFields, WhatIfNames, WhatIfProblem
+    from chatfold.replaying.whatif import PolicyFields, WhatIfNames
     from chatfold.replaying.words import Explanation, PassedBy, explain
     from chatfold.rerunning.comparison import Difference
     from chatfold.rerunning.kept import KeptFileError
@@ -80,7 +80,7 @@ _HOMES: Final = {
     "WhatIf": "chatfold.replaying.decisions",
     "WhatIfFailed": "chatfold.replaying.decisions",
     "WhatIfNames": "chatfold.replaying.whatif",
-    "WhatIfProblem": "chatfold.replaying.whatif",
+    "WhatIfProblem": "chatfold.replaying.decisions",
     "WorkFailed": "chatfold.replaying.many",
     "align": "chatfold.replaying.alignment",
     "causes": "chatfold.replaying.causes",

@@ -51,6 +51,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
         refusal: The last command that was refused, if one is known.
         unknown_tools: Tools that the chat chose (``set_active_tools``), and that its agent does not have in any worker:
             the model is not offered them. Empty where no worker says what its agent has.
+        workers_known: Whether it is known which workers live; a log alone does not tell.
     """
 
     chat: str
@@ -67,6 +68,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     workers: tuple[LivingWorker, ...]
     refusal: RefusalNote | None
     unknown_tools: tuple[str, ...] = ()
+    workers_known: bool = True
 
     @property
     def lease_until(self) -> int | None:
@@ -129,6 +131,7 @@ def diagnose(
         workers=tuple(workers or ()),
         refusal=refusal,
         unknown_tools=unknown,
+        workers_known=workers is not None,
     )
 
 
@@ -146,7 +149,8 @@ def _unknown_tools(control: Control, workers: Iterable[LivingWorker]) -> tuple[s
 def diagnose_log(chat: ChatId, log: Iterable[Recorded]) -> Diagnosis:
     """Say why a chat stood where its log ends, and what was to happen next.
 
-    No clock and no worker is in a log: now is the moment of its last event, and whoever held the chat is taken to live.
+    No clock and no worker is in a log: now is the moment of its last event. Whether whoever held the chat then
+    still lives is not known; what was to happen next is told as if it did.
 
     Args:
         chat: Its id.

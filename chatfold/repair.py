@@ -11,8 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from chatfold.logcheck import Finding
 from chatfold.sweep import each_chat
-from chatfold.verification import NO_HEADER, Finding, LogCheck, check_stored, check_uses
+from chatfold.verification import NO_HEADER, StoredCheck, check_stored, check_uses
 from events.envelope import AT_REST
 from events.errors import EventsError
 from events.ids import ChatId
@@ -99,7 +100,7 @@ async def repair_chat(store: Store, chat: str) -> Repaired:
     rebuilt: dict[str, None] = {}  # also by a try that the chat's going on ended later
     why: str | None = None
     for _ in range(_TRIES):
-        log = LogCheck(chat)
+        log = StoredCheck(chat)
         await check_stored(log, store, identity, None)
         must_be_there(log if log.version or log.found else None, "repair", chat)
         loaded, unreadable = await _header(store, identity)
@@ -154,7 +155,7 @@ async def _header(store: Store, chat: ChatId) -> tuple[LoadedHeader | None, str 
     return loaded, NO_HEADER if loaded is None else None
 
 
-def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int) -> Header:
+def _header_from(log: StoredCheck, chat: ChatId, before: Header | None, level: int) -> Header:
     """Return the header that a log asks for, with what only the one before it knows.
 
     ``level`` is the reader level that a new chat would have.
@@ -183,7 +184,7 @@ def _header_from(log: LogCheck, chat: ChatId, before: Header | None, level: int)
     )
 
 
-def _is_foreign(log: LogCheck, before: Header | None, *, at_rest: bool) -> bool:
+def _is_foreign(log: StoredCheck, before: Header | None, *, at_rest: bool) -> bool:
     """Whether a chat is foreign: not if it went on here; else as its header said, and to be safe where that is lost."""
     if log.places.went_on is not None:
         return False
@@ -195,7 +196,7 @@ def _differing(header: Header, before: Header | None) -> tuple[str, ...]:
     return tuple(each for each in columns if before is None or getattr(header, each) != getattr(before, each))
 
 
-async def _uses(store: Store, chat: ChatId, log: LogCheck) -> int | None:
+async def _uses(store: Store, chat: ChatId, log: StoredCheck) -> int | None:
     """Make the notes of which large contents a chat uses right; return how many were wrong, None if it went on."""
     await check_uses(log, store, chat)
     wrong = sum(finding.check == "use" for finding in log.found)
@@ -204,7 +205,7 @@ async def _uses(store: Store, chat: ChatId, log: LogCheck) -> int | None:
     return wrong if await store.rebuild_uses(chat, log.version, sorted(log.referred)) else None
 
 
-async def _segments(store: Store, chat: ChatId, log: LogCheck) -> tuple[int, int]:
+async def _segments(store: Store, chat: ChatId, log: StoredCheck) -> tuple[int, int]:
     """Drop the segments if one of them is wrong, and build those that lack; return how many of each."""
     dropped = 0
     if any(finding.check == "segment" for finding in log.found):

@@ -1,38 +1,31 @@
 """Verifying: is a log as it was written, was all that it says allowed, is a chat's header the fold of its log?
 
-Owns which checks there are and their order. The checks themselves are made by the chain of digests (``events``), the
-audit (``chatstate``) and the derivation of the header (``store.append``).
+Owns the checks of what a store keeps of a chat, and their order: its log (``logcheck``), its header, its segments, its
+large contents.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 
+from chatfold.logcheck import Finding, LogCheck, Verdict
 from chatfold.surroundings import PlaceCheck, use_problems
 from chatfold.sweep import each_chat
 from chatfold.transfer import referred_blobs
-from chatstate import audit
-from chatstate.audit import Auditor
-from events.codec import decode
-from events.digest import GENESIS, ChainCheck
+from events.digest import GENESIS
 from events.envelope import StoredEvent
-from events.errors import ContentUnavailable, DigestMismatch, EventsError, MalformedEvent
+from events.errors import ContentUnavailable, MalformedEvent
 from events.ids import ChatId
-from events.levels import FIRST, level_of
-from events.state import ChatState, initial_state
 from store.columns import EVENTS
 from store.contract import Header, Segment, Store
 from store.errors import MalformedRow
 from store.heading import header_of
 from store.loading import must_be_there
 from store.segments import SCHEMA, UnfitSegment, compare, open_segment
-
-Check: TypeAlias = Literal["form", "digest", "audit", "header", "segment", "blob", "feed", "use"]
 
 NO_HEADER: Final = "there are events and no header: nobody finds the chat"
 
@@ -43,90 +36,20 @@ _AGAIN: Final = 5
 """Times that a chat is looked at again in which something was found while it went on."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """Something that is wrong.
+class StoredCheck(LogCheck):
+    """The checks of the log of a stored chat: those of a log, and what the store keeps beside it.
 
     Attributes:
-        chat: The chat's id, or the name of the file.
-        version: The event that is wrong, or made it so; None where it is the header.
-        check: Which check found it: ``form`` (an event cannot be read), ``digest``, ``audit`` (a step that is not
-            allowed, or a state that is not sound), ``header``, ``segment`` (a kept piece of the transcript
-            is not what the log says: nothing is lost, it can be made anew), ``blob`` (a large content is missing),
-            ``feed`` (an event is out of its place in the feed of all chats), ``use`` (a large content is not noted as
-            used, or is for nothing).
-        problem: What is wrong.
-    """
-
-    chat: str
-    version: int | None
-    check: Check
-    problem: str
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What is known of one log after all checks. ``digest`` is that of its last event."""
-
-    chat: str
-    version: int
-    digest: bytes
-    findings: tuple[Finding, ...]
-
-
-class LogCheck:
-    """The checks of one log, event by event: its form, its digests, and whether all that it says was allowed.
-
-    Args:
-        name: What findings call it.
-
-    Attributes:
-        version: Events so far.
-        digest: That of the last one, as it is stored.
-        state: What they fold to; None from where they do not.
-        found: What is wrong.
-        level: The lowest level of releases that can read all of it, as far as it can be read.
         missing: Large contents that are not in the store, as findings.
         referred: Digests of the large contents that its events refer to, as far as they can be read.
         places: Where its events stand in the feed.
     """
 
     def __init__(self, name: str) -> None:
-        self.version = 0
-        self.digest = GENESIS
-        self.state: ChatState | None = initial_state()
-        self.found: list[Finding] = []
+        super().__init__(name)
         self.missing: list[Finding] = []
-        self.level = FIRST
         self.referred: set[str] = set()
         self.places = PlaceCheck()
-        self._name = name
-        self._chain: ChainCheck | None = ChainCheck()
-        self._auditor: Auditor | None = Auditor()
-
-    def take(self, stored: StoredEvent, blobs: Mapping[str, bytes]) -> None:
-        """Check the next event; ``blobs`` are the large contents at hand."""
-        self.version += 1
-        self.digest = stored.digest
-        try:
-            if self._chain is not None:
-                self._chain.take(stored, blobs)
-        except DigestMismatch as error:
-            self._chain = None
-            self.add("digest", error.version, error.why)
-        if self._auditor is None:
-            return
-        try:
-            recorded = decode(stored, blobs=blobs)
-        except EventsError as error:
-            self._auditor = self.state = None
-            self.add("form", self.version, str(error))
-            return
-        self.level = max(self.level, level_of(recorded.event))
-        self._audit(self._auditor, self._auditor.take(recorded))
-
-    def end(self) -> None:
-        """Check what the whole log leaves."""
-        if self._auditor is not None:
-            self._audit(self._auditor, self._auditor.end())
 
     def miss(self, stored: StoredEvent, blobs: Mapping[str, bytes]) -> None:
         """Note the large contents of an event that are not among ``blobs``."""
@@ -135,48 +58,14 @@ class LogCheck:
             if digest not in blobs:
                 problem = f"content {digest} is not in the store"
                 version = stored.envelope.version
-                self.missing.append(Finding(chat=self._name, version=version, check="blob", problem=problem))
-
-    def add(self, check: Check, version: int | None, problem: str) -> None:
-        """Add a finding."""
-        self.found.append(Finding(chat=self._name, version=version, check=check, problem=problem))
+                self.missing.append(Finding(chat=self.name, version=version, check="blob", problem=problem))
 
     def cannot_read(self, error: MalformedRow) -> None:
         """Note a row that cannot be read; where it is an event's, the log ends before it."""
         of_event = error.table == EVENTS
         if of_event:
-            self._auditor = self.state = None
+            self.ends_here()
         self.add("form" if of_event else "header", error.version, error.why)
-
-    def _audit(self, auditor: Auditor, findings: Iterator[audit.Finding]) -> None:
-        before = auditor.state
-        try:
-            for finding in findings:
-                self.add("audit", finding.version, finding.problem)
-        except _UNSOUND as error:
-            # A log that was tampered with may name messages that it never had.
-            self._auditor = None
-            folded = auditor.state is not before
-            what = "the audit ended here" if folded else "it does not fold"
-            self.add("audit", self.version, f"{what}: {type(error).__name__}: {error}")
-            self.state = None
-            return
-        self.state = auditor.state
-
-
-def verify_log(name: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> Verdict:
-    """Verify a log by itself: form, digests, invariants, audit.
-
-    Args:
-        name: What findings call it.
-        events: All its events.
-        blobs: Large contents at hand; those that are not are not missed.
-    """
-    log = LogCheck(name)
-    for stored in events:
-        log.take(stored, blobs)
-    log.end()
-    return Verdict(chat=name, version=log.version, digest=log.digest, findings=tuple(log.found))
 
 
 async def verify_chat(store: Store, chat: str) -> Verdict:
@@ -209,7 +98,7 @@ async def _went_on(store: Store, verdict: Verdict) -> bool:
 
 
 async def _verify_once(store: Store, chat: str) -> Verdict:
-    log = LogCheck(chat)
+    log = StoredCheck(chat)
     try:
         loaded = await store.load_header(ChatId(chat))
     except MalformedRow as error:
@@ -250,7 +139,7 @@ def verify_all(store: Store, *, at_once: int = 4) -> AsyncIterator[Verdict]:
     return each_chat(store, lambda chat: verify_chat(store, chat), at_once=at_once)
 
 
-async def check_stored(log: LogCheck, store: Store, chat: ChatId, upto: int | None) -> None:
+async def check_stored(log: StoredCheck, store: Store, chat: ChatId, upto: int | None) -> None:
     """Check the log of a stored chat as far as it can be read, and its segments."""
     segments = await _segments(log, store, chat, upto)
     # Digests of the log that segments are compared with: where one begins.
@@ -282,7 +171,7 @@ async def check_stored(log: LogCheck, store: Store, chat: ChatId, upto: int | No
     log.end()
 
 
-async def check_uses(log: LogCheck, store: Store, chat: ChatId) -> None:
+async def check_uses(log: StoredCheck, store: Store, chat: ChatId) -> None:
     """Check, once the log was, that a chat is said to use the large contents that it refers to, and no others."""
     if any(finding.check == "form" for finding in log.found):
         return  # what the rest of the log refers to is not known
@@ -296,7 +185,7 @@ async def check_uses(log: LogCheck, store: Store, chat: ChatId) -> None:
         log.add("use", None, problem)
 
 
-async def _check_places(log: LogCheck, store: Store, chat: ChatId, page: Sequence[StoredEvent]) -> None:
+async def _check_places(log: StoredCheck, store: Store, chat: ChatId, page: Sequence[StoredEvent]) -> None:
     try:
         places = await store.read_places(chat, after=page[0].envelope.version - 1, limit=len(page))
     except MalformedRow as error:
@@ -307,7 +196,7 @@ async def _check_places(log: LogCheck, store: Store, chat: ChatId, page: Sequenc
         log.add("feed", version, problem)
 
 
-async def _segments(log: LogCheck, store: Store, chat: ChatId, upto: int | None) -> list[Segment]:
+async def _segments(log: StoredCheck, store: Store, chat: ChatId, upto: int | None) -> list[Segment]:
     """Return the segments that this release reads, by their last versions."""
     try:
         kept = await store.read_segments(chat)
@@ -319,7 +208,7 @@ async def _segments(log: LogCheck, store: Store, chat: ChatId, upto: int | None)
     return sorted(ours, key=lambda segment: segment.last_version)
 
 
-async def _check_segment(log: LogCheck, store: Store, segment: Segment, previous: bytes) -> None:
+async def _check_segment(log: StoredCheck, store: Store, segment: Segment, previous: bytes) -> None:
     if log.state is None:
         return  # the log itself is wrong, and nothing is loaded by its segments
     try:
@@ -331,7 +220,7 @@ async def _check_segment(log: LogCheck, store: Store, segment: Segment, previous
         pass  # a large content is missing, which is a finding of its own
 
 
-async def _check_end(log: LogCheck, store: Store, header: Header) -> None:
+async def _check_end(log: StoredCheck, store: Store, header: Header) -> None:
     """Look for events behind the header's version."""
     try:
         beyond = await store.read_events(header.chat, after=header.version, limit=1, content=False)
@@ -343,17 +232,14 @@ async def _check_end(log: LogCheck, store: Store, header: Header) -> None:
         log.add("header", None, f"events follow version {header.version}, which the header says is the last")
 
 
-def _verdict(chat: str, log: LogCheck) -> Verdict:
+def _verdict(chat: str, log: StoredCheck) -> Verdict:
     return Verdict(chat=chat, version=log.version, digest=log.digest, findings=(*log.found, *log.missing))
 
-
-_UNSOUND: Final = (EventsError, LookupError, ValueError, TypeError, AttributeError)
-"""What folding may raise where events are well formed one by one and make no sense together."""
 
 _NOT_DERIVED: Final = frozenset({"chat", "title", "foreign", "listed_at", "reader_level"})
 
 
-def _header_problems(header: Header, log: LogCheck) -> Iterator[str]:
+def _header_problems(header: Header, log: StoredCheck) -> Iterator[str]:
     if log.version != header.version:
         yield f"the header is at version {header.version}, the log has {log.version} events"
     if header.digest != log.digest:

@@ -60,7 +60,8 @@ def list_chats(
 def show(source: Source, db: Db = None, json: Json = False, log_level: LogLevel = None) -> None:
     """Show a chat as it is now: its state and its messages.
 
-    A log that was altered is shown under a warning that names the version. Exit code 1: it was.
+    A log that was altered, or has events of another chat in it, is shown under a warning that names the version. Exit
+    code 1: it was.
 
     \b
     Examples:
@@ -211,10 +212,15 @@ def step(
 
 
 def doctor(
-    source: Source,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE|CHAT...", help="Log files, folders, patterns, or chats' ids."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 for whatever is told of the newest turn, no fault included.")
     ] = False,
+    jobs: Jobs = None,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
@@ -226,20 +232,26 @@ def doctor(
     retry, the deadline, open calls, the queue, the last command that was refused, and which workers live that could run
     it. A file knows no workers, and its now is the moment of its last event.
 
-    Exit code 1: something went wrong in the newest turn, or the chat will not move without somebody who runs the
-    service. What was declared or done so, such as a tool that stops the turn, is told and is no fault; with --strict it
-    is exit code 1 too. docs/incidents.md has all kinds.
+    Of several logs, of a folder, and with --all: a line for each, with the worst that happened in its newest turn, and
+    how many logs have each kind of incident. Whether a chat moves is told of one alone.
+
+    Exit code 1: something went wrong in the newest turn, the chat will not move without somebody who runs the service,
+    or the log was altered. What was declared or done so, such as a tool that stops the turn, is told and is no fault;
+    with --strict it is exit code 1 too. docs/incidents.md has all kinds.
 
     \b
     Examples:
       chatfold doctor CHAT
       chatfold doctor saved.jsonl --strict
+      chatfold doctor logs/ "more/*.jsonl"
+      chatfold doctor --all --json | jq -r 'select(.fault).log'
       chatfold doctor CHAT --json | jq .next
       chatfold doctor CHAT --json | jq '.incidents[] | select(.fault)'
     """
-    from chatfold.cli.doctor import run_doctor
+    from chatfold.cli.doctor import Asked, run_doctor
 
-    run_doctor(Out(), source, strict=strict, json=json, db=db, log_level=log_level)
+    asked = Asked(sources=sources or [], everything=everything, strict=strict, jobs=jobs, json=json)
+    run_doctor(Out(), asked, db=db, log_level=log_level)
 
 
 def graph(
@@ -299,9 +311,10 @@ def report(
 ) -> None:
     """Write a report of a chat as one HTML file, to be read offline or attached to a ticket.
 
-    The machine with its way, counts and times; where the time went; errors, decisions, transcript, events. The file
-    refers to nothing outside of itself and has no script. It holds what the chat says: give it to those who may read
-    that. A log that was altered is reported under a warning. Exit code 1: it was.
+    What went wrong, as doctor tells it; the machine with its way, counts and times; where the time went; errors,
+    decisions, transcript, events. The file refers to nothing outside of itself and has no script. It holds what the
+    chat says: give it to those who may read that. A log that was altered is reported under a warning. Exit code 1: it
+    was.
 
     \b
     Examples:

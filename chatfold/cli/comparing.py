@@ -14,8 +14,8 @@ from chatfold.cli.shapes import ChangeLine, Compared, FirstWhere
 from chatfold.cli.sources import named, opened
 from chatfold.cli.timeline import line_of, print_timeline, time_of
 from chatfold.replaying.alignment import Comparison, Moved, align, moves
-from chatfold.replaying.bisect import first_where
-from chatfold.replaying.conditions import ConditionError, parse_condition
+from chatfold.replaying.bisect import first_where, never_said
+from chatfold.replaying.conditions import ConditionError, OpenWord, meant, parse_condition
 from chatfold.replaying.families import Family, families_of
 from chatfold.replaying.logs import STDIN, Log
 from chatstate.classify import classify
@@ -141,6 +141,19 @@ def _print_changes(channel: Channel, found: Sequence[Change]) -> None:
         channel.line("nothing differs")
 
 
+def _never(asked: OpenWord, words: Sequence[str]) -> str:
+    """Say that a log never has a word that a condition asks for, and which it has."""
+    if not words:
+        return f"no event of it has a {asked.name}"
+    left = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    known = f"there {'is' if len(words) == 1 else 'are'} {', '.join(words[:SHOWN])}{left}"
+    return f"{asked.name} is never {asked.word} there; {known}{meant(asked.word, words)}"
+
+
+SHOWN: Final = 20
+"""Words of a log that are told, where it has not the one that was asked for."""
+
+
 def run_bisect(out: Out, source: str, when: str, *, json: bool, db: str | None, log_level: str | None) -> None:
     """Find the first version at which a condition holds; see the command ``bisect``.
 
@@ -163,6 +176,8 @@ def run_bisect(out: Out, source: str, when: str, *, json: bool, db: str | None, 
             out.data.json(FirstWhere(condition=when, version=version, event=line, versions=len(log.events)))
         elif line is None:
             out.note(f"{printable(log.name)}: it holds at no version from 1 to {len(log.events)}, the last")
+            for asked, words in never_said(log.recorded(), condition):
+                out.note(printable(_never(asked, words)))
         else:
             out.note(f"first at version {line.version} of {len(log.events)}, {time_of(line.recorded_at)}")
             print_timeline(out.data, [line])

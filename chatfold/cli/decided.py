@@ -13,12 +13,12 @@ from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import DriftLine, ReplayedLog
-from chatfold.cli.sources import all_named
+from chatfold.cli.sources import all_named, must_be_there
 from chatfold.replaying.checking import CheckedLog, check_decisions, check_source
-from chatfold.replaying.decisions import DRIFTS, Drift
-from chatfold.replaying.logs import LogSource, exists
+from chatfold.replaying.decisions import DRIFTS, Drift, WhatIfProblem
+from chatfold.replaying.logs import LogSource
 from chatfold.replaying.many import each
-from chatfold.replaying.whatif import WhatIfNames, WhatIfProblem
+from chatfold.replaying.whatif import WhatIfNames
 from chatfold.replaying.words import page_of, why
 from events.diff import plain
 from events.records import Decision
@@ -68,6 +68,8 @@ def run_decide(out: Out, asked: Asked, *, db: str | None, log_level: str | None)
     with progress(out, "taking decisions again", len(logs)) as advance:
         for checked in _checked(logs, asked, advance):
             _print(out, checked, asked, alone=len(logs) == 1)
+            if checked.unread and not asked.json:
+                out.note(printable(f"{checked.name}: {_no_effect(checked.unread)}"))
             decisions += checked.decisions
             drifted += bool(checked.drifts)
             broken += not checked.sound
@@ -85,9 +87,7 @@ def _checked(logs: Sequence[LogSource], asked: Asked, advance: Callable[[], None
         # Here, so that a log that is not there is a wrong command line, as with any other command.
         yield check_decisions(logs[0].read(), asked.names, everything=asked.everything)
         return
-    for source in logs:
-        if source.place == "file" and not exists(source.where):
-            source.read()  # says what is wrong, before the work on others begins
+    must_be_there(logs)
     work = partial(check_source, names=asked.names, everything=asked.everything)
     yield from each(work, logs, jobs=asked.jobs, done=advance)
 
@@ -105,6 +105,11 @@ def _print(out: Out, checked: CheckedLog, asked: Asked, *, alone: bool) -> None:
         out.data.line(printable(problem))
     if checked.drifts or (alone and checked.problem is None):
         out.data.line(printable(f"{checked.name}: {_verdict(checked, everything=asked.everything)}"))
+
+
+def _no_effect(unread: Sequence[str]) -> str:
+    fields = ", ".join(unread)
+    return f"no decision of this log reads {fields}, which the policy changes: no drift says nothing of it"
 
 
 def _verdict(checked: CheckedLog, *, everything: bool) -> str:
@@ -158,4 +163,5 @@ def _log_line(checked: CheckedLog) -> ReplayedLog:
         drifts=len(checked.drifts),
         altered=checked.altered,
         problem=checked.problem,
+        unread=checked.unread,
     )

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
-from chatfold.cli.guard import FAILED
+from chatfold.cli.checkups import run_checkups
+from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Channel, Out, one_line, printable
-from chatfold.cli.places import existing_store, load_settings
+from chatfold.cli.places import load_settings
 from chatfold.cli.shapes import Diagnosed
-from chatfold.cli.sources import opened
+from chatfold.cli.sources import all_chats, all_named, opened_with_fault, warned
 from chatfold.cli.timeline import said_of, time_of
 from chatfold.diagnosis import Diagnosis, diagnose_log
 from chatfold.engine import Engine
 from chatfold.replaying.incidents import Incident, incidents
-from chatfold.replaying.logs import is_file
+from chatfold.replaying.logs import LogSource
 from chatfold.settings import Settings
 from events.control import Control, OpenCall, encode_control
 from events.envelope import Recorded
@@ -33,35 +35,68 @@ _SHOWN: Final = 8
 """Calls, queued messages and workers that are shown one by one; of more than that their number."""
 
 
-def run_doctor(out: Out, source: str, *, strict: bool, json: bool, db: str | None, log_level: str | None) -> None:
-    """Diagnose a chat; see the command.
+class Asked(Struct, frozen=True, kw_only=True):
+    """What was typed: see the command."""
+
+    sources: list[str]
+    everything: bool
+    strict: bool
+    jobs: int | None
+    json: bool
+
+
+def run_doctor(out: Out, asked: Asked, *, db: str | None, log_level: str | None) -> None:
+    """Diagnose a chat, or tell of each of several what went wrong; see the command.
 
     Raises:
-        typer.Exit: With 1, where something went wrong in its newest turn (or happened at all, where that is strict), it
-            does not move without somebody who runs the service, or its log is not as it was written.
+        UsageProblem: Nothing is named, or something beside ``--all``.
+        SourceNotFound: A log is not there.
+        typer.Exit: With 1, where something went wrong in a newest turn (or happened at all, where that is strict), a
+            chat that is looked at alone does not move without somebody who runs the service, or a log is not whole.
     """
-    if not is_file(source):
-        settings = load_settings(db, log_level)
-        found, log = asyncio.run(_stored(existing_store(settings), settings, source))
-        if isinstance(log, EventsError):
-            out.warn(f"what happened cannot be told: {log}; `chatfold verify {source}` says more")
-            log = ()
-        _tell(out, source, _with_texts(found, log), incidents(log), strict=strict, json=json)
+    if bool(asked.sources) is asked.everything:
+        raise UsageProblem("name chats or log files, or say --all, and only one of them")
+    logs = all_chats(db, log_level) if asked.everything else all_named(asked.sources, db, log_level)
+    if asked.everything or len(logs) > 1 or [source.where for source in logs] != asked.sources:
+        run_checkups(out, logs, strict=asked.strict, jobs=asked.jobs, json=asked.json)
         return
-    with opened(out, source, db, log_level) as file:
+    (source,) = logs
+    if source.store is not None:
+        _run_stored(out, source, source.store, load_settings(db, log_level), asked)
+        return
+    with opened_with_fault(out, source.where, db, log_level) as (file, fault):
         recorded = file.recorded()
         found = diagnose_log(ChatId(file.chat), recorded)
-        _tell(out, file.name, found, incidents(recorded), strict=strict, json=json)
+        _tell(out, _Told(file.name, found, incidents(recorded), fault), asked)
 
 
-async def _stored(url: str, settings: Settings, chat: str) -> tuple[Diagnosis, Sequence[Recorded] | EventsError]:
-    """Return how a chat stands, and its log up to there; the header tells how also where the log cannot be read."""
+def _run_stored(out: Out, source: LogSource, url: str, settings: Settings, asked: Asked) -> None:
+    found = asyncio.run(_diagnosed(url, settings, source.where))
+    fault = None
+    log: Sequence[Recorded] = ()
+    try:
+        read = source.read()
+        log = read.recorded()[: found.header.version]
+        fault = warned(out, read)
+    except EventsError as error:
+        out.warn(f"what happened cannot be told: {error}; `chatfold verify {source.where}` says more")
+        fault = f"cannot be read: {error}"
+    _tell(out, _Told(source.where, _with_texts(found, log), incidents(log), fault), asked)
+
+
+async def _diagnosed(url: str, settings: Settings, chat: str) -> Diagnosis:
+    """Return how a chat stands; the header tells it also where the log cannot be read."""
     async with Engine(url, worker=False, settings=settings) as engine:
-        found = await engine.diagnose(chat)
-        try:
-            return found, await engine.events(chat, upto=found.header.version)
-        except EventsError as error:
-            return found, error
+        return await engine.diagnose(chat)
+
+
+class _Told(NamedTuple):
+    """A diagnosis with what happened, and what is wrong with the log that tells it."""
+
+    name: str
+    found: Diagnosis
+    told: list[Incident]
+    fault: str | None
 
 
 def _with_texts(found: Diagnosis, log: Sequence[Recorded]) -> Diagnosis:
@@ -69,26 +104,36 @@ def _with_texts(found: Diagnosis, log: Sequence[Recorded]) -> Diagnosis:
     return replace(found, control=fold(log).control) if log else found
 
 
-def _tell(out: Out, name: str, found: Diagnosis, told: list[Incident], *, strict: bool, json: bool) -> None:
-    newest = [each for each in told if each.turns_ago == 0]
-    if json:
-        out.data.json(_shape(found, told))
+def _tell(out: Out, said: _Told, asked: Asked) -> None:
+    newest = [each for each in said.told if each.turns_ago == 0]
+    if asked.json:
+        out.data.json(_shape(said))
     else:
-        _print_incidents(out.data, name, newest, told[len(newest) :])
-        _print_diagnosis(out.data, found)
-    if found.acts == "operator" or any(strict or each.fault for each in newest):
+        _print_incidents(out.data, said, newest)
+        _print_diagnosis(out.data, said.found)
+    wrong = any(asked.strict or each.fault for each in newest)
+    if said.found.acts == "operator" or wrong or said.fault is not None:
         raise typer.Exit(FAILED)
 
 
-def _print_incidents(channel: Channel, name: str, newest: list[Incident], before: list[Incident]) -> None:
-    if not newest:
+def _print_incidents(channel: Channel, said: _Told, newest: list[Incident]) -> None:
+    rest, before = newest, said.told[len(newest) :]
+    if said.fault is not None:
+        text = f"Not known: this log {said.fault}. What it tells may not be what happened."
+        _line(channel, "cause", text, style="bold")
+        _line(channel, "mend", "Take the log as it was written, from where it came or from a backup.")
+        _line(channel, "more", f"chatfold verify {said.name}")
+    elif not newest:
         _line(channel, "cause", "Nothing went wrong in its newest turn, as far as its log tells.", style="bold")
-    for each in newest[:1]:
-        _line(channel, "cause", f"{each.what} (version {each.version})", style="bold")
-        _line(channel, "mend", each.advice)
-        _line(channel, "more", f"chatfold why {name} {each.version}")
-    for each in newest[1:_SHOWN]:
+    else:
+        first, *rest = newest
+        _line(channel, "cause", f"{first.what} (version {first.version})", style="bold")
+        _line(channel, "mend", first.advice)
+        _line(channel, "more", f"chatfold why {said.name} {first.version}")
+    for each in rest[:_SHOWN]:
         _line(channel, "also", f"{each.what} (version {each.version})")
+        if each.fault:
+            _line(channel, "mend", each.advice)
     for each in before[:_SHOWN]:
         _line(channel, "before", f"{each.what} (version {each.version})")
     if len(before) > _SHOWN:
@@ -156,6 +201,8 @@ def _refusal(found: Diagnosis) -> Iterator[tuple[str, str]]:
 
 
 def _lease(found: Diagnosis) -> str:
+    if not found.workers_known:
+        return "whether its lease lives no log tells"
     until = found.lease_until
     if until is None:
         return "whose lease is gone"
@@ -194,7 +241,8 @@ def _span(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def _shape(found: Diagnosis, told: list[Incident]) -> Diagnosed:
+def _shape(said: _Told) -> Diagnosed:
+    found = said.found
     living = [worker for worker in found.workers if worker.expires_at > found.now]
     return Diagnosed(
         chat=found.chat,
@@ -213,7 +261,8 @@ def _shape(found: Diagnosis, told: list[Incident]) -> Diagnosed:
             {"worker": each.worker, "expires_at": each.expires_at, **msgspec.to_builtins(each.note)} for each in living
         ),
         refusal=msgspec.to_builtins(found.refusal),
-        incidents=tuple(msgspec.to_builtins(told)),
+        incidents=tuple(msgspec.to_builtins(said.told)),
+        problem=said.fault,
     )
 
 

@@ -24,6 +24,8 @@ from events.control import Control
 from events.ids import ChatId
 from events.logfile import LogFile, header_of
 from generation.agents import Agent
+from generation.errors import UnknownModel
+from generation.providers.registry import provider_names
 
 SHOWN = 20
 """Effects that are told one by one."""
@@ -70,7 +72,9 @@ def run_fork(
     if at > len(log.events):
         raise UsageProblem(f"{fork.chat} has no version {at}; its last is {len(log.events)}")
     loaded = load_agents(agents) if agents else []
-    asyncio.run(_try(settings, fork, loaded, log))
+    tried = asyncio.run(_try(settings, fork, loaded, log))
+    if fork.model is not None and not loaded:
+        _check_provider(out, fork.model, tried.agent)
     effects = tuple(effects_after(log.bare(), at))
     _warn(out, effects, at)
     if effects and not yes:
@@ -84,6 +88,26 @@ def run_fork(
     else:
         out.data.line(printable(made[0]))
         out.note(printable(f"forked from version {at}; {_goes_on(*made, agents, db)}"))
+
+
+def _check_provider(out: Out, model: str, agent: str) -> None:
+    """Check that a model's provider is there, where no agents say which there are.
+
+    The agent that is built in is run with the providers that are built in. Those of an application may be known to its
+    workers alone: then a warning must do.
+
+    Raises:
+        UnknownModel: It is not.
+    """
+    provider, known = model.partition("/")[0], ", ".join(provider_names())
+    if provider in provider_names():
+        return
+    if agent == BUILT_IN:
+        raise UnknownModel(model, f"there is no such provider; known here: {known}")
+    out.warn(
+        f"provider {provider} of --model {model} is not known here (known: {known}): the fork's turns fail unless the "
+        f"workers that run agent {agent} have it"
+    )
 
 
 def _goes_on(chat: str, made: Control, agents: Sequence[str], db: str | None) -> str:
@@ -121,12 +145,16 @@ def _warn(out: Out, effects: Sequence[ToolEffect], at: int) -> None:
 _WHO = {"local": "worker", "client": "client", "provider": "provider"}
 
 
-async def _try(settings: Settings, fork: Fork, agents: list[Agent], log: Log) -> None:
-    """Make the fork of a copy, which is dropped: what is refused late would leave one that is half done."""
+async def _try(settings: Settings, fork: Fork, agents: list[Agent], log: Log) -> Control:
+    """Make the fork of a copy, which is dropped: what is refused late would leave one that is half done.
+
+    Returns:
+        How the fork would be.
+    """
     header = header_of(ChatId(log.chat), log.events, release=RELEASE, blobs=log.blobs)
     async with Engine("memory://", agents, worker=False, settings=settings) as engine:
         copy = await engine.import_log(LogFile(header=header, events=log.events, blobs=log.blobs), as_id=new_id())
-        await _fork(engine, replace(fork, chat=copy.chat))
+        return (await _fork(engine, replace(fork, chat=copy.chat)))[1]
 
 
 async def _make(url: str, settings: Settings, fork: Fork, agents: list[Agent]) -> tuple[str, Control]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Out
 from chatfold.cli.shapes import GraphText
-from chatfold.cli.sources import opened
+from chatfold.cli.sources import opened, opened_with_fault
 from chatfold.pictures.gantt import timeline_svg
 from chatfold.pictures.machine import machine_svg, way_of
 from chatfold.pictures.report import report_html
@@ -54,9 +54,8 @@ def run_report(out: Out, source: str, output: Path | None, *, db: str | None, lo
         OSError: The file cannot be written.
         typer.Exit: With 1, where the log is not as it was written.
     """
-    with opened(out, source, db, log_level) as log:
-        altered = log.altered()
-        said = None if altered is None else f"This log was altered from version {altered.version} on: {altered.why}"
+    with opened_with_fault(out, source, db, log_level) as (log, fault):
+        said = None if fault is None else f"This log {fault}"
         write(out, report_html(log.recorded(), altered=said), output)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shlex
 import time
@@ -19,10 +18,9 @@ from msgspec import Struct
 
 from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
-from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import RecordedLine
-from chatfold.cli.sources import all_named
+from chatfold.cli.sources import all_chats, all_named
 from chatfold.randomness import RANDOM
 from chatfold.redacting.errors import KeyTooShort, RedactionRulesError
 from chatfold.redacting.facts import Kind
@@ -30,10 +28,7 @@ from chatfold.redacting.picking import TRIGGERS, Picking
 from chatfold.redacting.record import Order, Recording, record_log
 from chatfold.redacting.rules import RedactionRules, read_redaction_rules
 from chatfold.redacting.streams import KEY_BYTES, Streams
-from chatfold.replaying.logs import LogSource
 from chatfold.replaying.many import each
-from chatfold.sweep import chat_ids
-from store import open_store
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86400}
@@ -72,7 +67,7 @@ def run_record(
         raise UsageProblem("name chats or log files, or say --all or what to look for (--errors, --drift, ...)")
     if sources and asked.everything:
         raise UsageProblem("name chats or log files, or say --all, and only one of them")
-    logs = all_named(sources, db, log_level) if sources else _all_chats(db, log_level)
+    logs = all_named(sources, db, log_level) if sources else all_chats(db, log_level)
     told: list[Recording] = []
     with progress(out, "recording chats", len(logs)) as advance:
         for recording in each(partial(record_log, order=order), logs, jobs=asked.jobs, done=advance):
@@ -149,16 +144,6 @@ def _key(out: Out, path: Path | None) -> bytes:
     except OSError as error:
         raise UsageProblem(f"{path}: {error.strerror}") from error
     return key
-
-
-def _all_chats(db: str | None, log_level: str | None) -> list[LogSource]:
-    url = existing_store(load_settings(db, log_level))
-
-    async def ids() -> list[str]:
-        async with open_store(url) as store:
-            return [chat async for chat in chat_ids(store)]
-
-    return [LogSource("chat", chat, url) for chat in asyncio.run(ids())]
 
 
 def _tell(out: Out, recording: Recording, *, json: bool) -> None:

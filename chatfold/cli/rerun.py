@@ -118,9 +118,8 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
     """Run one log again. What is wrong with it is told, so that the others are run all the same."""
     try:
         log = source.read()
-        if (altered := log.altered()) is not None:
-            why = f"it was altered, from version {altered.version} on: {altered.why}; `chatfold verify` says more"
-            return _not_run(source, why)
+        if (fault := log.fault()) is not None:
+            return _not_run(source, f"it {fault}; `chatfold verify` says more")
         recorded = log.recorded()
         kept = _kept(source, wanted.sections)
     except (EventsError, KeptFileError, SourceNotFound, OSError) as error:

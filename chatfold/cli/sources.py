@@ -1,12 +1,13 @@
 """Logs as commands get them: from a file, from stdin, or from the store.
 
-Owns what becomes of a log that is not as it was written: it is shown, as far as it can be, under a warning, and the
-command fails. Reading is ``chatfold.replaying.logs``'s.
+Owns what becomes of a log that is not whole, in each command that reads one: it is shown, as far as it can be, under a
+warning, and the command fails. Reading is ``chatfold.replaying.logs``'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import typer
@@ -15,12 +16,12 @@ from chatfold.cli.guard import FAILED
 from chatfold.cli.logs import set_up
 from chatfold.cli.output import Out
 from chatfold.cli.places import existing_store, load_settings
-from chatfold.replaying.logs import Log, LogSource, find_log, find_logs
+from chatfold.replaying.logs import Log, LogSource, exists, find_log, find_logs
 
 
 @contextmanager
 def opened(out: Out, source: str, db: str | None, log_level: str | None) -> Iterator[Log]:
-    """Give the log that an argument names; where it was altered, say so first, and fail in the end.
+    """Give the log that an argument names; where it is not whole, say so first, and fail in the end.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -28,16 +29,28 @@ def opened(out: Out, source: str, db: str | None, log_level: str | None) -> Iter
         LogFileError: It is no log.
         ChatNotFound: There is no such chat.
         StoreError: The store cannot be opened.
-        typer.Exit: With 1, where the log is not as it was written.
+        typer.Exit: With 1, where the log is not whole.
     """
+    with opened_with_fault(out, source, db, log_level) as (log, _):
+        yield log
+
+
+@contextmanager
+def opened_with_fault(out: Out, source: str, db: str | None, log_level: str | None) -> Iterator[tuple[Log, str | None]]:
+    """Give a log as ``opened``, and what is wrong with it, for commands that say it in their answer too."""
     log = named(source, db, log_level).read()
-    altered = log.altered()
-    if altered is not None:
-        what = f"{log.name} was altered, from version {altered.version} on: {altered.why}"
-        out.warn(f"{what}; `chatfold verify` says more")
-    yield log
-    if altered is not None:
+    fault = warned(out, log)
+    yield log, fault
+    if fault is not None:
         raise typer.Exit(FAILED)
+
+
+def warned(out: Out, log: Log) -> str | None:
+    """Return what is wrong with a log as a whole, once a warning says it; None where it is whole."""
+    fault = log.fault()
+    if fault is not None:
+        out.warn(f"{log.name} {fault}; `chatfold verify` says more")
+    return fault
 
 
 def named(source: str, db: str | None, log_level: str | None) -> LogSource:
@@ -59,6 +72,36 @@ def all_named(sources: list[str], db: str | None, log_level: str | None) -> list
     """
     _listen(log_level)
     return find_logs(sources, lambda: existing_store(load_settings(db, log_level)))
+
+
+def all_chats(db: str | None, log_level: str | None) -> list[LogSource]:
+    """Return where the logs of all chats of the store are, in the order of their ids, and set up logging.
+
+    Raises:
+        UsageProblem: The database does not exist.
+    """
+    # A store brings its database's driver; who reads files should not wait for it.
+    from chatfold.sweep import chat_ids
+    from store import open_store
+
+    url = existing_store(load_settings(db, log_level))
+
+    async def ids() -> list[str]:
+        async with open_store(url) as store:
+            return [chat async for chat in chat_ids(store)]
+
+    return [LogSource("chat", chat, url) for chat in asyncio.run(ids())]
+
+
+def must_be_there(logs: Iterable[LogSource]) -> None:
+    """Check that files are there before the work on many begins: one that is not is a wrong command line.
+
+    Raises:
+        SourceNotFound: One is not.
+    """
+    for source in logs:
+        if source.place == "file" and not exists(source.where):
+            source.read()  # says what is wrong
 
 
 def _listen(log_level: str | None) -> None:

@@ -12,9 +12,10 @@ from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import Problem, Verified
 from chatfold.cli.sources import named
+from chatfold.logcheck import Verdict, verify_log
 from chatfold.replaying.logs import LogSource
 from chatfold.sweep import count_chats
-from chatfold.verification import Verdict, verify_all, verify_chat, verify_log
+from chatfold.verification import verify_all, verify_chat
 from events.errors import LogFileError
 from store import open_store
 

@@ -16,6 +16,7 @@ from chatfold.pictures.machine import machine_svg, way_of
 from chatfold.pictures.spans import MEANING, Span, duration, spans, totals
 from chatfold.pictures.styles import PAGE
 from chatfold.pictures.svg import clean, element
+from chatfold.replaying.incidents import incidents
 from chatstate.classify import classify
 from events.envelope import Recorded
 from events.given import checked_kind, one_log
@@ -54,6 +55,7 @@ def report_html(log: Sequence[Recorded], *, altered: str | None = None) -> str:
             _head(state, log),
             "" if altered is None else f'<p class="warn">{clean(altered)}</p>',
             _cards(state, log, found),
+            _incidents(log),
             _errors(log),
             "<h2>Its way through the machine</h2>",
             f'<div class="scroll">{machine_svg("status", way_of(log, "status"), times=True)}</div>',
@@ -102,6 +104,24 @@ def _cards(state: ChatState, log: Sequence[Recorded], found: Sequence[Span]) -> 
         if said
     )
     return f'<div class="cards">{"".join(shown)}</div>'
+
+
+def _incidents(log: Sequence[Recorded]) -> str:
+    """Return what went wrong or ended a turn, as ``doctor`` tells it; nothing where nothing did."""
+    told = incidents(log)
+    if not told:
+        return ""
+    cells = (
+        (_number(each.version), _WHEN.get(each.turns_ago, f"{each.turns_ago} turns before"), clean(each.kind),
+         f'<span class="bad">{clean(each.what)}</span>' if each.fault else clean(each.what), clean(each.advice))
+        for each in told[:MOST]
+    )  # fmt: skip
+    gone = len(told) - MOST
+    left = f'<p class="sub">{gone} of earlier turns are left out.</p>' if gone > 0 else ""
+    return f"<h2>Incidents</h2>{left}{_table(('version', 'turn', 'kind', 'what happened', 'what to do'), cells)}"
+
+
+_WHEN: Final = {0: "the newest", 1: "the one before"}
 
 
 def _errors(log: Iterable[Recorded]) -> str:

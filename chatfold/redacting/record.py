@@ -94,8 +94,8 @@ def record_log(source: LogSource, order: Order) -> Recording:
 
 def _record(source: LogSource, order: Order) -> Recording:
     log = source.read()
-    if (altered := log.altered()) is not None:
-        return Recording(source=source.name, failed=f"it was altered, from version {altered.version} on: {altered.why}")
+    if (fault := log.fault()) is not None:
+        return Recording(source=source.name, failed=f"it {fault}")
     if not log.events:
         return Recording(source=source.name, failed="it has no events")
     if order.picking.asks and not order.picking.takes(list(log.bare())):

@@ -25,6 +25,7 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
         drifts: What drifted: the first, or all.
         altered: Why it is not as it was written, and from which version on; None where it is.
         problem: Why it could not be read, or not to its end; None where it could.
+        unread: Fields that another policy changes and no decision of this log reads, where all were taken again.
     """
 
     name: str
@@ -33,6 +34,7 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
     drifts: tuple[Drift, ...] = ()
     altered: str | None = None
     problem: str | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -75,6 +77,7 @@ def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool
         drifts=tuple(drifts),
         altered=None if altered is None else f"altered from version {altered.version} on: {altered.why}",
         problem=problem,
+        unread=check.unread if problem is None and (everything or not drifts) else (),
     )
 
 

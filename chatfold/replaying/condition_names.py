@@ -21,7 +21,7 @@ from events.control import Control, Indexes, names_of_calls
 from events.effects import Effects
 from events.envelope import Recorded, Status
 from events.reasons import Reason
-from events.records import ErrorInfo
+from events.records import AttemptKind, ErrorInfo, FinishCause, ReleaseReason, SideCallKind
 from events.state import ChatState
 from events.vocabulary import EVENT_TYPES, AttemptStarted, results_of
 from generation.decide import RULES
@@ -110,7 +110,7 @@ _STATE: Final[dict[str, StateName]] = {
         Kind.WORD,
         "the kind of the attempt under way",
         _control(lambda control: control.running.kind if control.running else None),
-        ("generate", "tools", "compact", "context"),
+        get_args(AttemptKind),
     ),
 }
 
@@ -239,9 +239,19 @@ EVENT_NAMES: Final[Mapping[str, EventName]] = MappingProxyType(
             Kind.WORD, "the rule of its decision", _attribute("decision", "rule"), tuple(rule.id for rule in RULES)
         ),
         "action": EventName(Kind.WORD, "the action that was decided", _attribute("decision", "action")),
-        "kind": EventName(Kind.WORD, "the kind of the attempt that it starts, or of a side call", _own("kind")),
-        "cause": EventName(Kind.WORD, "why a turn is finished", _own("cause")),
-        "reason": EventName(Kind.WORDS, "why a worker let go, and why calls have no result of their own", _reason),
+        "kind": EventName(
+            Kind.WORD,
+            "the kind of the attempt that it starts, or of a side call",
+            _own("kind"),
+            (*get_args(AttemptKind), *get_args(SideCallKind)),
+        ),
+        "cause": EventName(Kind.WORD, "why a turn is finished", _own("cause"), get_args(FinishCause)),
+        "reason": EventName(
+            Kind.WORDS,
+            "why a worker let go, and why calls have no result of their own",
+            _reason,
+            (*get_args(ReleaseReason), *map(str, Reason)),
+        ),
         "tool": EventName(Kind.WORDS, "the tools of calls that it makes, starts or answers", _tools),
         "failed": EventName(Kind.WORDS, "the tools of calls that ended in an error of their own", _failed),
         "error": EventName(Kind.WORD, "the kind of the error that it tells of", _error),

@@ -33,7 +33,7 @@ from chatfold.replaying.condition_names import (
 )
 from events.given import checked_kind
 
-__all__ = ["Condition", "ConditionError", "Moment", "parse_condition", "text_of_event"]
+__all__ = ["Condition", "ConditionError", "Moment", "OpenWord", "meant", "parse_condition", "text_of_event"]
 
 BEFORE: Final = "before."
 
@@ -60,18 +60,34 @@ class ConditionError(ValueError):
         return f"condition {self.text!r}, character {self.place + 1}: {self.why}"
 
 
+class OpenWord(NamedTuple):
+    """A name that a condition compares with a word, where any word may be.
+
+    Attributes:
+        name: The name as it was typed.
+        word: The word.
+        read: Gives what the name is at a moment.
+    """
+
+    name: str
+    word: str
+    read: Callable[[Moment], Value]
+
+
 class Condition:
     """A condition that was read: called with a moment, it says whether it holds there.
 
     Attributes:
         text: As it was typed.
         needs_content: Whether it reads texts: events must have been read with their contents.
+        open: What it compares with words of which only a log can say whether there are such.
     """
 
-    __slots__ = ("_test", "needs_content", "text")
+    __slots__ = ("_test", "needs_content", "open", "text")
 
-    def __init__(self, text: str, test: _Test, *, needs_content: bool) -> None:
+    def __init__(self, text: str, test: _Test, *, needs_content: bool, open: tuple[OpenWord, ...] = ()) -> None:
         self.text: Final = text
+        self.open: Final = open
         self._test: Final = test
         self.needs_content: Final = needs_content
 
@@ -93,7 +109,8 @@ def parse_condition(text: str) -> Condition:
     """
     checked_kind(text, str, "$.text", "a condition as text")
     parser = _Parser(text)
-    return Condition(text, parser.whole(), needs_content=parser.needs_content)
+    test = parser.whole()
+    return Condition(text, test, needs_content=parser.needs_content, open=tuple(parser.open))
 
 
 class _Token(NamedTuple):
@@ -139,6 +156,7 @@ class _Parser:
         self._tokens: Final = _tokens(text)
         self._at = 0
         self.needs_content = False
+        self.open: Final[list[OpenWord]] = []
 
     def whole(self) -> _Test:
         test = self._either()
@@ -197,6 +215,8 @@ class _Parser:
         if name.kind not in allowed:
             self._fail(f"{token.text} is {name.kind.value}, for which there is no {sign}", self._tokens[self._at - 1])
         value = self._value(token.text, name, sign)
+        if sign == "==" and name.kind in _SAID and not name.words and isinstance(value, str):
+            self.open.append(OpenWord(token.text, value, read))
         return lambda moment: compare(read(moment), value)
 
     def _named(self, token: _Token) -> tuple[StateName | EventName, Callable[[Moment], Value]]:
@@ -211,7 +231,7 @@ class _Parser:
             if inner in EVENT_NAMES:
                 self._fail(f"{inner} is a name of the event: there is none before", token)
             names = (*EVENT_NAMES, *STATE_NAMES)
-            known = _meant(inner, names) or f"; there are {', '.join(names)}"
+            known = meant(inner, names) or f"; there are {', '.join(names)}"
             self._fail(f"there is no name {token.text!r}{known}", token)
         self.needs_content |= event.kind is Kind.TEXT
         return event, event.read
@@ -232,7 +252,7 @@ class _Parser:
         if name.kind not in _SAID or quoted:
             self._fail(f"{shown} is {name.kind.value}, which {token.text} is not", token)
         if name.words and text not in name.words:
-            self._fail(f"{shown} is never {text}{_meant(text, name.words)}", token)
+            self._fail(f"{shown} is never {text}{meant(text, name.words)}", token)
         return text
 
     def _constant(self, text: str, name: StateName | EventName, sign: str, token: _Token) -> Value:
@@ -245,7 +265,8 @@ _SAID: Final = (Kind.WORD, Kind.WORDS)
 _NOTHING: Final[tuple[Value, ...]] = (None, False, 0, "", "none", ())
 
 
-def _meant(text: str, words: Iterable[str]) -> str:
+def meant(text: str, words: Iterable[str]) -> str:
+    """Return which of some words was meant, to be said behind what is wrong; nothing where none is close."""
     close = difflib.get_close_matches(text, list(words), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 

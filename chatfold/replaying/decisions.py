@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from chatfold.replaying.policy_reads import Reads
 from chatfold.replaying.taken import DECISIONS, Taken, new_decision, recorded_decision
 from events.control import Control
 from events.diff import Change, changes
@@ -105,6 +106,10 @@ def _named(decision: Decision | None) -> str:
     return "nothing" if decision is None else f"{decision.rule} {decision.action}"
 
 
+class WhatIfProblem(Exception):
+    """What should be a policy file, or a function, is none; the text says which, and why."""
+
+
 class WhatIfFailed(Exception):
     """The policy or decide function that was given raised, or gave what it must not.
 
@@ -152,6 +157,7 @@ class DecisionCheck:
         if what_if is not None:
             checked_kind(what_if, WhatIf, "$.what_if", "a WhatIf or None")
         self._what_if: Final = what_if
+        self._reads: Final = Reads()
         self._state = initial_state() if transcript else ChatState(control=Control(), transcript=None)
         self._policies: Final[dict[str, Policy]] = {}
         self._level = FIRST  # that the log up to here needs: a chat of a lower level records less
@@ -185,6 +191,16 @@ class DecisionCheck:
         if kind in _MUST_GO_ON and decision_due(self._state.control):
             self._owed = self._state
         return drift
+
+    @property
+    def read(self) -> frozenset[str]:
+        """Fields of the other policy that decisions of this log read, where the rules decide."""
+        return frozenset(self._reads.fields)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Fields that the other policy changes and no decision of this log read."""
+        return self._reads.unread
 
     def _settled(self) -> None:
         self._owed, self._lacking = None, False
@@ -230,7 +246,7 @@ class DecisionCheck:
         if policy is None or self._what_if is None or self._what_if.policy is None:
             return policy
         other: Policy = _asked(version, "policy", (Policy,), self._what_if.policy, policy)
-        return other
+        return other if self._what_if.decide is not None else self._reads.watched(other, policy)
 
     def _decided(self, version: int, state: ChatState, policy: Policy) -> Taken:
         if self._what_if is None or self._what_if.decide is None:
@@ -246,6 +262,8 @@ def _asked(version: int, name: str, kinds: tuple[type, ...], function: Callable[
     """
     try:
         given = function(*arguments)
+    except WhatIfProblem as error:
+        raise WhatIfFailed(version, str(error)) from error
     except (Exception, SystemExit) as error:
         raise WhatIfFailed(version, f"the {name} function raised {type(error).__name__}: {error}") from error
     if not isinstance(given, kinds):

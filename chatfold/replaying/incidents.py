@@ -1,7 +1,7 @@
 """Incidents: what went wrong in a chat, or why a turn of it ended without its answer, told from its log alone. Pure.
 
-Owns which kinds there are, which of them are faults, and in which order several of one turn are told: what caused
-others comes first. What each is recognised by is ``signs``'s matter.
+Owns which kinds there are, which of them are faults, and in which order several of one turn are told. What each
+is recognised by is ``signs``'s matter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from chatfold.replaying import signs
+from chatfold.replaying.signs import calls, clients, ends, lost, models
+from chatfold.replaying.signs.sign import Sign
 from chatfold.replaying.turns import Turn, turns
 from events.envelope import Recorded
 
@@ -31,7 +32,12 @@ IncidentKind: TypeAlias = Literal[
     "interrupted",
     "open_question",
 ]
-"""What can have happened. In the order in which incidents of one turn are told."""
+"""What can have happened."""
+
+_LEADS_TO: Final[dict[IncidentKind, frozenset[IncidentKind]]] = {
+    "repeated_call": frozenset({"compaction_loop", "step_limit"}),
+}
+"""Kinds that are no faults -> the faults that they lead to."""
 
 
 class Incident(Struct, frozen=True, kw_only=True):
@@ -42,6 +48,7 @@ class Incident(Struct, frozen=True, kw_only=True):
         fault: Whether something went wrong, and not just as somebody wanted it.
         turn: The version that opened its turn.
         turns_ago: How many turns came behind that one; 0 of the newest.
+        since: Where it began.
         version: The event that tells most of it.
         what: What happened, with its numbers, in sentences.
         advice: What to do about it, in sentences.
@@ -51,6 +58,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     fault: bool
     turn: int
     turns_ago: int
+    since: int
     version: int
     what: str
     advice: str
@@ -59,6 +67,7 @@ class Incident(Struct, frozen=True, kw_only=True):
 def incidents(log: Iterable[Recorded]) -> list[Incident]:
     """Return what happened in a chat, the newest turn's first.
 
+    Of one turn faults come first, in the order in which they began; what is no fault and led to one comes before it.
     Contents are not needed; with them, calls that were repeated with the same arguments are found too.
 
     Args:
@@ -68,7 +77,20 @@ def incidents(log: Iterable[Recorded]) -> list[Incident]:
         EventsError: An event cannot be read or applied.
         InvalidValue: What is given are no events, or not those of one log.
     """
-    return [found for ago, turn in enumerate(reversed(list(turns(log)))) for found in _of(turn, ago)]
+    return [found for ago, turn in enumerate(reversed(list(turns(log)))) for found in _ordered(_of(turn, ago))]
+
+
+def _ordered(found: Iterable[Incident]) -> list[Incident]:
+    """Return the incidents of one turn as they are told."""
+    told = list(found)
+    faults = [each for each in told if each.fault]
+    return sorted(told, key=lambda each: (not (each.fault or _led_to(each, faults)), each.since))
+
+
+def _led_to(incident: Incident, faults: Iterable[Incident]) -> bool:
+    """Whether what is no fault led to one of some faults: it is of such a kind, and began before."""
+    kinds = _LEADS_TO.get(incident.kind, frozenset())
+    return any(fault.kind in kinds and incident.since < fault.since for fault in faults)
 
 
 def _of(turn: Turn, ago: int) -> Iterator[Incident]:
@@ -79,26 +101,27 @@ def _of(turn: Turn, ago: int) -> Iterator[Incident]:
                 fault=fault,
                 turn=turn.opened_at,
                 turns_ago=ago,
+                since=sign.began,
                 version=sign.version,
                 what=sign.what,
                 advice=sign.advice,
             )
 
 
-_KINDS: Final[dict[IncidentKind, tuple[bool, Callable[[Turn], Iterator[signs.Sign]]]]] = {
-    "lost_result": (True, signs.lost_results),
-    "compaction_loop": (True, signs.compaction_loop),
-    "retry_storm": (True, signs.retry_storm),
-    "silent_client": (True, signs.silent_client),
-    "step_limit": (True, signs.step_limit),
-    "failed_turn": (True, signs.failed_turn),
-    "run_again": (False, signs.run_again),
-    "failed_calls": (False, signs.failed_calls),
-    "repeated_call": (False, signs.repeated_call),
-    "stopped_by_tool": (False, signs.stopped_by_tool),
-    "budget_spent": (False, signs.budget_spent),
-    "empty_answer": (False, signs.empty_answer),
-    "interrupted": (False, signs.interrupted),
-    "open_question": (False, signs.open_question),
+_KINDS: Final[dict[IncidentKind, tuple[bool, Callable[[Turn], Iterator[Sign]]]]] = {
+    "lost_result": (True, lost.lost_results),
+    "compaction_loop": (True, models.compaction_loop),
+    "retry_storm": (True, models.retry_storm),
+    "silent_client": (True, clients.silent_client),
+    "step_limit": (True, ends.step_limit),
+    "failed_turn": (True, ends.failed_turn),
+    "run_again": (False, lost.run_again),
+    "failed_calls": (False, calls.failed_calls),
+    "repeated_call": (False, calls.repeated_call),
+    "stopped_by_tool": (False, ends.stopped_by_tool),
+    "budget_spent": (False, ends.budget_spent),
+    "empty_answer": (False, ends.empty_answer),
+    "interrupted": (False, ends.interrupted),
+    "open_question": (False, clients.open_question),
 }
-"""What each kind is found by, and whether it is a fault; in the order in which they are told."""
+"""What each kind is found by, and whether it is a fault."""

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from chatfold.logcheck import verify_log
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
@@ -112,6 +113,21 @@ class Log(Struct, frozen=True, kw_only=True):
 
     def _told(self, events: Iterator[Recorded]) -> Iterator[Recorded]:
         return naming_lines(events, self.name) if self.is_file else events
+
+    def fault(self) -> str | None:
+        """Return why it is not a whole log as a chat writes it, to stand behind its name; None where it is one.
+
+        It was altered, or what it says could not happen: events of another chat are in it, or some are left out. That
+        an event cannot be read is told where it is read.
+        """
+        findings = [each for each in verify_log(self.name, self.events, self.blobs).findings if each.check != "form"]
+        if not findings:
+            return None
+        first = next((each for each in findings if each.check == "digest"), findings[0])
+        if first.check == "digest":
+            return f"was altered, from version {first.version} on: {first.problem}"
+        more = f", and {len(findings) - 1} more of the kind" if len(findings) > 1 else ""
+        return f"is not whole, from version {first.version} on: {first.problem}{more}"
 
     def altered(self) -> DigestMismatch | None:
         """Return where it is not as it was written; None where it is."""

@@ -8,40 +8,27 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from chatfold.references import ReferenceProblem, find_object
-from chatfold.replaying.decisions import WhatIf
+from chatfold.replaying.decisions import WhatIf, WhatIfProblem
+from chatfold.replaying.policy_reads import MODELS, all_paths, changed, read_by_rules
 from events.records import ModelPolicy, Policy
+from generation.agents import Limits
+from generation.errors import AgentDeclarationError
+from generation.models import ModelConfig, Prices
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 _SAMPLE: Final = Policy(agent="agent", revision="1", model=ModelPolicy(provider="provider", name="model"))
 
 
-_LIMITS: Final = frozenset({"context_limit", "compaction_threshold"})
-_PRICES: Final = frozenset({"price_input", "price_output", "price_cache_read", "price_cache_write"})
-DECIDES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
-    {
-        "max_steps": None,
-        "model": _LIMITS | _PRICES,
-        "compaction_model": _LIMITS,
-        "budget": None,
-        "context_source": None,
-        "context_revision": None,
-    }
-)
-"""Field of a policy that the rules read -> the fields of it that they read; None for all. Of prices it is read whether
-there is one."""
-
-
-class WhatIfProblem(Exception):
-    """What should be a policy file, or a function, is none; the text says which, and why."""
+_MICRO: Final = 1_000_000
 
 
 class WhatIfNames(Struct, frozen=True, kw_only=True):
@@ -75,7 +62,7 @@ def _policy(name: str, *, by_rules: bool) -> Callable[[Policy], Policy]:
         if by_rules:
             check_decides(name, fields)
         return PolicyFields(name, fields)
-    return _function(name, "a function from a policy to a policy")
+    return PolicyFunction(name, _function(name, "a function from a policy to a policy"), by_rules=by_rules)
 
 
 def _function(reference: str, what: str) -> Callable[..., Any]:
@@ -115,23 +102,83 @@ def check_decides(name: str, fields: Mapping[str, Any]) -> None:
     Raises:
         WhatIfProblem: They do not read one of them; the text says which.
     """
-    unread = [field for field in fields if field in Policy.__struct_fields__ and field not in DECIDES]
-    for field, read in DECIDES.items():
-        of_it = fields.get(field)
-        if read is not None and isinstance(of_it, Mapping):
-            unread += [
-                f"{field}.{each}" for each in of_it if each in ModelPolicy.__struct_fields__ and each not in read
-            ]
+    read, known = read_by_rules(), frozenset(all_paths())
+    tables = [(field, fields[field]) for field in MODELS if isinstance(fields.get(field), Mapping)]
+    given = [*fields, *(f"{field}.{each}" for field, table in tables for each in table)]
+    unread = [path for path in given if path in known and path not in read]
     if unread:
-        raise WhatIfProblem(
-            f"{name}: no decision reads {', '.join(unread)}, so decisions that are taken again cannot tell what "
-            f"comes of it; `chatfold rerun --agents` can. They read {', '.join(_read())}"
-        )
+        raise WhatIfProblem(_unread(name, unread))
 
 
-def _read() -> Iterator[str]:
-    for field, of_it in DECIDES.items():
-        yield from [field] if of_it is None else [f"{field}.{each}" for each in sorted(of_it)]
+def _unread(name: str, paths: Iterable[str]) -> str:
+    told = [path for path in read_by_rules() if path not in MODELS]
+    return (
+        f"{name}: no decision reads {', '.join(paths)}, so decisions that are taken again cannot tell what "
+        f"comes of it; `chatfold rerun --agents` can. They read {', '.join(told)}"
+    )
+
+
+def _check_values(name: str, paths: Collection[str], policy: Policy) -> None:
+    """Check values of a policy as they are checked where agents and models are declared.
+
+    Args:
+        name: What gave them, for errors.
+        paths: The fields that are checked.
+        policy: What has the values.
+
+    Raises:
+        WhatIfProblem: One of them could not be declared; the text says which, and why.
+    """
+    where = f"{name}: "
+    try:
+        Limits(**{field: getattr(policy, field) for field in _OF_LIMITS if field in paths})
+        for field in MODELS:
+            model, where = getattr(policy, field), f"{name}: {field}."
+            given: dict[str, Any] = {
+                each: getattr(model, each, None) for each in _OF_MODELS if {field, f"{field}.{each}"} & {*paths}
+            }
+            ModelConfig(provider="provider", name="model", **given)
+            for category in _PRICED:
+                where = f"{name}: {field}.price_{category} "
+                price = getattr(model, f"price_{category}", None)
+                if price is not None and {field, f"{field}.price_{category}"} & {*paths}:
+                    Prices(**{category: Decimal(price) / _MICRO})
+    except AgentDeclarationError as error:
+        raise WhatIfProblem(f"{where}{error.why}") from error
+
+
+_OF_LIMITS: Final = ("max_steps", "max_model_attempts", "budget")
+_OF_MODELS: Final = ("context_limit", "max_output", "compaction_threshold")
+_PRICED: Final = ("input", "output", "cache_read", "cache_write")
+
+
+class PolicyFunction:
+    """A function from a policy to another one, whose results are checked as fields of a file are.
+
+    Args:
+        name: What it is called, for errors.
+        function: It.
+        by_rules: Whether the rules decide, so that what none of them reads changes nothing.
+    """
+
+    def __init__(self, name: str, function: Callable[[Policy], Policy], *, by_rules: bool) -> None:
+        self._name: Final = name
+        self._function: Final = function
+        self._by_rules: Final = by_rules
+
+    def __call__(self, policy: Policy) -> Policy:
+        """Return what the function makes of a policy.
+
+        Raises:
+            WhatIfProblem: A value is none that could be declared, or nothing differs that a decision reads.
+        """
+        made = self._function(policy)
+        if isinstance(made, Policy):  # else it is told who asks
+            paths = tuple(changed(policy, made))
+            _check_values(self._name, paths, made)
+            if self._by_rules and paths and not {*paths} & {*read_by_rules()}:
+                raise WhatIfProblem(_unread(self._name, paths))
+        return made
 
 
 class PolicyFields:
@@ -165,6 +212,7 @@ class PolicyFields:
         except msgspec.ValidationError as error:
             known = ", ".join(Policy.__struct_fields__)
             raise WhatIfProblem(f"{self._name}: {error}; a policy has the fields {known}") from error
+        _check_values(self._name, tuple(changed(policy, made)), made)
         self._made[id(policy)] = (policy, made)
         return made
 

@@ -11,7 +11,8 @@ from typing import Final, TypeAlias, cast, get_args
 
 from msgspec import to_builtins
 
-from chatfold.replaying.whatif import PolicyFields, WhatIfProblem, check_decides
+from chatfold.replaying.decisions import WhatIfProblem
+from chatfold.replaying.whatif import PolicyFields, check_decides
 from chatfold.testing.asserts import AnyLog, read_events
 from chatstate.classify import classify
 from chatstate.commands import AnyCommand, Fence

@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from chatfold import Agent, Engine, load_log
+from chatfold.logcheck import Finding
 from chatfold.repair import repair_chat
-from chatfold.verification import Finding, verify_all, verify_chat
+from chatfold.verification import verify_all, verify_chat
 from events.ids import ChatId
 from store import open_store
 from store.sqlite import SqliteStore

@@ -12,8 +12,9 @@ from typing import Final
 import pytest
 
 from chatfold import Agent, Engine
+from chatfold.logcheck import Verdict
 from chatfold.transfer import stored_log
-from chatfold.verification import Verdict, verify_all, verify_chat
+from chatfold.verification import verify_all, verify_chat
 from events.errors import MalformedEvent
 from store import open_store
 from store.errors import MalformedRow

@@ -4,7 +4,7 @@ from typing import Final
 
 from chatfold.cli.shapes.base import Shape
 from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, Said, StateLine, Turned, WorkerLine
-from chatfold.cli.shapes.checks import Diagnosed, GraphText, Problem, RepairedLine, Verified
+from chatfold.cli.shapes.checks import Diagnosed, Examined, GraphText, Problem, RepairedLine, Verified
 from chatfold.cli.shapes.comparing import ChangeLine, Compared, FirstWhere, ForkedLine
 from chatfold.cli.shapes.corpus import AddedLog, CorpusLine, CoverageLine, RefoldedLog
 from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine
@@ -22,6 +22,7 @@ __all__ = [
     "Diagnosed",
     "DriftLine",
     "EventLine",
+    "Examined",
     "Exported",
     "FirstWhere",
     "ForkedLine",
@@ -48,8 +49,9 @@ __all__ = [
 ]
 
 SHAPES: Final[tuple[type[Shape], ...]] = (
-    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Problem, Verified, RepairedLine, Imported,
-    Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine, SectionLine,
-    RecordedLine, CorpusLine, CoverageLine, AddedLog, RefoldedLog, Compared, ChangeLine, FirstWhere, ForkedLine,
+    ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Examined, Problem, Verified, RepairedLine,
+    Imported, Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine,
+    SectionLine, RecordedLine, CorpusLine, CoverageLine, AddedLog, RefoldedLog, Compared, ChangeLine, FirstWhere,
+    ForkedLine,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

@@ -30,7 +30,9 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
             and of each agent the names of its ``tools``.
         refusal: The last command that was refused: ``at``, ``trigger``, ``code``, ``state``, ``reason``, ``actor``.
         incidents: What happened in its turns, the newest turn's first: ``kind``, ``fault`` (whether something went
-            wrong), ``turn`` (the version that opened it), ``turns_ago``, ``version``, ``what``, ``advice``.
+            wrong), ``turn`` (the version that opened it), ``turns_ago``, ``since`` (where it began), ``version``,
+            ``what``, ``advice``.
+        problem: Why its log is not whole: it was altered, say; ``null`` where it is.
     """
 
     chat: str
@@ -48,6 +50,33 @@ class Diagnosed(Shape, frozen=True, kw_only=True, tag="diagnosis"):
     workers: tuple[Any, ...]
     refusal: Any
     incidents: tuple[Any, ...]
+    problem: str | None
+
+
+class Examined(Shape, frozen=True, kw_only=True, tag="examined"):
+    """What ``doctor`` says of each of several logs.
+
+    Attributes:
+        log: The file, or the chat's id.
+        events: How many events it has.
+        fault: Whether something went wrong in its newest turn.
+        worst: The kind of the worst that happened in its newest turn; ``null`` where nothing did.
+        version: The event that tells most of it.
+        what: What happened.
+        advice: What to do about it.
+        kinds: All kinds of what happened in that turn.
+        problem: Why it could not be read, or is not whole; ``null`` where neither is so.
+    """
+
+    log: str
+    events: int
+    fault: bool
+    worst: str | None
+    version: int | None
+    what: str | None
+    advice: str | None
+    kinds: tuple[str, ...]
+    problem: str | None
 
 
 class Problem(Shape, frozen=True, kw_only=True, tag="problem"):

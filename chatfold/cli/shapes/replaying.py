@@ -43,6 +43,7 @@ class ReplayedLog(Shape, frozen=True, kw_only=True, tag="replayed"):
         drifts: How many drifted; without ``--all`` at most one.
         altered: Why it is not as it was written, and from which version on; ``null`` where it is.
         problem: Why it could not be read, or decided to its end; ``null`` where it could.
+        unread: Fields that the policy of ``--policy`` changes, and that no decision of this log reads.
     """
 
     log: str
@@ -51,6 +52,7 @@ class ReplayedLog(Shape, frozen=True, kw_only=True, tag="replayed"):
     drifts: int
     altered: str | None
     problem: str | None
+    unread: tuple[str, ...] = ()
 
 
 class WhyLine(Shape, frozen=True, kw_only=True, tag="why"):

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from chatfold.cli.timeline import time_of, timeline
 from chatfold.engine import Engine
+from chatfold.logcheck import verify_log
 from chatfold.testing.crash.checks import CHECKS, Case, owing
 from chatfold.testing.crash.ledger import Entry, Said
 from chatfold.testing.crash.report import Violation
 from chatfold.testing.crash.users import Book
 from chatfold.testing.prompts import prompt_problems
 from chatfold.transfer import decode_log, load_log
-from chatfold.verification import verify_chat, verify_log
+from chatfold.verification import verify_chat
 from events.control import decode_control, encode_control
 from events.envelope import Recorded
 from events.errors import EventsError

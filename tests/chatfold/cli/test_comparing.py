@@ -213,6 +213,24 @@ def test_what_cannot_be_forked(stored: Cli, arguments: list[str], said: str) -> 
     assert stored.ok("list", "--json").out == before, "nothing is made by half"
 
 
+def test_a_model_whose_provider_is_not_there_is_refused_or_told(chats: Cli) -> None:
+    done = chats.run("fork", "talk", "--model", "nosuch/m", "--as", "copy")
+    assert (done.code, "'nosuch/m': there is no such provider; known here: " in done.err) == (2, True), done
+    assert chats.run("show", "copy").code == 2
+    told = chats.ok("fork", "asks", "--model", "nosuch/m", "--as", "copy")
+    assert "provider nosuch of --model nosuch/m is not known here" in told.err
+    assert "unless the workers that run agent asking have it" in told.err
+
+
+def test_a_bisect_that_finds_nothing_says_which_words_the_log_has(logs: Cli) -> None:
+    done = logs.run("bisect", "A-1.jsonl", "--when", "tool == look_upp and agent == support")
+    assert done.code == 1
+    nowhere, hint = done.err.splitlines()
+    assert nowhere.startswith("A-1.jsonl: it holds at no version")
+    assert hint == "tool is never look_upp there; there are look_up, pay, where; did you mean look_up?"
+    assert len(logs.run("bisect", "A-1.jsonl", "--when", "tool == pay and steps > 1000").err.splitlines()) == 1
+
+
 def test_a_file_is_not_forked(logs: Cli) -> None:
     done = logs.run("fork", "A-1.jsonl")
     assert (done.code, "`chatfold import`" in done.err) == (2, True)

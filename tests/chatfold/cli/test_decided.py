@@ -53,7 +53,16 @@ def test_a_log_in_order_is_said_to_be(cli: Cli, tmp_path: Path) -> None:
     done = cli.ok("replay", "--decide", file)
     assert (done.out, done.err) == (f"{file}: 18 decisions taken again, no drift\n", "")
     assert cli.ok("replay", "--decide", file, "--json").lines == [
-        {"kind": "replayed", "log": file, "events": 47, "decisions": 18, "drifts": 0, "altered": None, "problem": None}
+        {
+            "kind": "replayed",
+            "log": file,
+            "events": 47,
+            "decisions": 18,
+            "drifts": 0,
+            "altered": None,
+            "problem": None,
+            "unread": [],
+        }
     ]
     assert cli.ok("replay", "--decide", "-", stdin=Path(file).read_bytes()).out.startswith("<stdin>: 18 decisions")
 
@@ -156,6 +165,19 @@ def test_a_policy_of_which_no_decision_could_tell_anything_is_refused(cli: Cli, 
     assert cli.ok("replay", "--decide", file, "--policy", "calls.json", *by).out.endswith("no drift\n")
 
 
+def test_a_field_that_has_no_effect_on_a_log_is_told(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path / "a.jsonl", EVENTS)  # its model has no context_limit
+    Path("p.toml").write_text("max_steps = 100\n[model]\ncompaction_threshold = 40\n")
+    assert "no decision" not in cli.run("replay", "--decide", file, "--policy", "p.toml").err, "it ended early"
+    done = cli.run("replay", "--decide", "--all", file, "--policy", "p.toml")
+    assert done.err.startswith(f"{file}: no decision of this log reads model.compaction_threshold, which the policy ch")
+    Path("p.toml").write_text("[model]\ncompaction_threshold = 40\n")
+    (line,) = cli.ok("replay", "--decide", file, "--policy", "p.toml", "--json").lines
+    assert line["unread"] == ["model.compaction_threshold"]
+    Path("p.toml").write_text("[model]\ncompaction_threshold = 40\ncontext_limit = 100_000\n")
+    assert cli.run("replay", "--decide", file, "--policy", "p.toml").err == ""
+
+
 OWN = """
 from msgspec.structs import replace
 from generation.decide import decide_generation_action
@@ -169,6 +191,12 @@ def last_words(state, policy):
 
 def fails(state, policy):
     raise ValueError("no idea")
+
+def quiet(policy):
+    return replace(policy, max_model_attempts=3, system="other")
+
+def less(policy):
+    return replace(policy, max_steps=-3)
 
 def wider(policy):
     return replace(policy, max_steps=10)
@@ -192,6 +220,11 @@ def test_with_a_decide_function_of_ones_own(own: Cli, tmp_path: Path) -> None:
     assert (drift["version"], drift["then"]["rule"], drift["now"]["rule"]) == (9, "D11", "D7")
     (drift, _) = own.run("replay", "--decide", file, "--policy", "own_rules:wider", "--json").lines
     assert (drift["version"], drift["now"]["rule"]) == (LAST.version, "D11")
+    quiet = own.run("replay", "--decide", file, "--policy", "own_rules:quiet")
+    assert quiet.code == 1
+    assert "own_rules:quiet: no decision reads max_model_attempts, system, so decisions" in quiet.out
+    less = own.run("replay", "--decide", file, "--policy", "own_rules:less")
+    assert (less.code, "own_rules:less: max_steps must be at least 1, not -3" in less.out) == (1, True)
     failed = own.run("replay", "--decide", file, "--decider", "own_rules:fails")
     assert (failed.code, failed.out.splitlines()[0]) == (
         1,

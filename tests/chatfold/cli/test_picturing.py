@@ -53,4 +53,4 @@ def test_an_altered_log_is_reported_under_a_warning(chats: Cli) -> None:
     altered = chats.ok("export", "talk").out.replace('"Second"', '"Fourth"', 1)
     done = chats.run("report", "-", stdin=altered)
     assert done.code == 1
-    assert '<p class="warn">This log was altered from version ' in done.out
+    assert '<p class="warn">This log was altered, from version ' in done.out

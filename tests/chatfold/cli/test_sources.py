@@ -5,13 +5,16 @@ import socket
 import subprocess
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
+from msgspec.structs import replace
 
 from chatfold.cli.output import Out
 from chatfold.cli.sources import all_named, opened
 from tests.chatfold.cli.kit import Cli
+from tests.chatfold.replaying.kit import events_of, helped, written
+from tests.chatfold.replaying.pair import recorded
 
 
 @pytest.fixture
@@ -84,3 +87,34 @@ def test_a_place_without_a_log_is_a_wrong_command_line(cli: Cli) -> None:
     gone = cli.run("replay", "gone.jsonl")
     assert (gone.code, "there is no file gone.jsonl" in gone.err) == (2, True)
     assert cli.run("verify", str(cli.file.parent)).code == 2
+
+
+READING: Final = (
+    ["show"], ["replay"], ["replay", "--at", "9"], ["why"], ["doctor"], ["report"], ["graph"], ["graph", "--svg"],
+    ["diff", "--at", "3"], ["bisect", "--when", "steps"],
+)  # fmt: skip
+
+
+@pytest.fixture
+def spliced(tmp_path: Path) -> str:
+    """A log with events of another chat in it, under a chain of digests that is sound."""
+    one, other = events_of(helped()), recorded()
+    events = [*one[:20], *other[4:8], *one[20:]]
+    numbered = [replace(each, envelope=replace(each.envelope, version=at)) for at, each in enumerate(events, 1)]
+    return written(tmp_path / "spliced.jsonl", numbered)
+
+
+@pytest.mark.parametrize("command", [["rerun"], ["record", "-o", "recorded"]], ids=" ".join)
+def test_it_is_not_run_again_or_recorded(cli: Cli, spliced: str, command: list[str]) -> None:
+    done = cli.run(command[0], spliced, *command[1:])
+    assert (done.code, "it is not whole, from version 21 on: " in done.out) == (1, True), done
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_log_with_events_of_another_chat_is_read_under_the_same_warning(
+    cli: Cli, spliced: str, command: list[str]
+) -> None:
+    done = cli.run(command[0], spliced, *command[1:])
+    assert done.code == 1
+    assert done.err.startswith(f"{spliced} is not whole, from version 21 on: "), done
+    assert done.err.splitlines()[0].endswith(" more of the kind; `chatfold verify` says more")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chatfold.verification import verify_log
+from chatfold.logcheck import verify_log
 from events.logfile import read_log
 from tests.chatfold.cli.kit import Cli
 

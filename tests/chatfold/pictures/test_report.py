@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from chatfold.pictures import report
 from chatfold.pictures.report import report_html
+from chatfold.replaying.incidents import incidents
+from chatfold.replaying.logs import find_log
 from events.content import Content
 from events.envelope import Recorded
 from events.ids import CallKey
@@ -18,6 +20,7 @@ from events.parts import TextPart, ToolCallPart, ToolResultPart
 from events.records import ErrorInfo
 from events.vocabulary import MessageSent, StepCommitted, TitleChanged, TurnFailed
 from tests.chatfold.replaying.pair import recorded
+from tests.meta.source import ROOT
 
 HOSTILE = "</pre></style></script><script src=//evil.example/x></script><img src=x onerror='a()'>\"&\x00\u2028"
 VOID = {"meta"}
@@ -104,6 +107,16 @@ def test_what_stands_in_it() -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", report_html(recorded()))
     assert headings == ["Its way through the machine", "Where the time went", "Decisions", "Transcript", "Events"]
     assert "<h2>Errors</h2>" in report_html(hostile())
+
+
+def test_what_went_wrong_stands_at_its_top_as_doctor_tells_it() -> None:
+    log = find_log(str(ROOT / "tests" / "incidents" / "retry_storm.jsonl")).read().recorded()
+    text = " ".join(Page(report_html(log)).text.split())
+    assert text.index("Incidents") < text.index("Its way through the machine")
+    assert [each.kind for each in incidents(log)] == ["retry_storm", "failed_turn"]
+    for each in incidents(log):
+        assert {each.what in text, each.advice in text} == {True}
+    assert "Incidents" not in report_html(recorded())
 
 
 def test_of_long_lists_the_newest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

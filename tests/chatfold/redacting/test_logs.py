@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from chatfold.logcheck import verify_log
 from chatfold.redacting.check import RedactionCheck, check_redacted
 from chatfold.redacting.rewrite import Redacted, mark_of, redact
 from chatfold.redacting.rules import KINDS, RedactionRules
 from chatfold.testing.decisions import decision_problems
 from chatfold.testing.prompts import prompt_problems
 from chatfold.transfer import LoadedLog
-from chatfold.verification import verify_log
 from events.codec import decode_each
 from events.content import Content, Json
 from events.contentlist import erase_items

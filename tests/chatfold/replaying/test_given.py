@@ -76,7 +76,7 @@ WALKS: Final[dict[str, Callable[..., Any]]] = {
     "report_html": looking.report_html,
     "effects_after": lambda events: looking.effects_after(events, 3),
     "way_of": lambda events: looking.way_of(events, "execution"),
-    "first_where": lambda events: looking.first_where(events, looking.parse_condition("kind == nothing")),
+    "first_where": lambda events: looking.first_where(events, looking.parse_condition("action == nothing")),
 }
 ANYTHING: Final = {"changes", "plain"}
 """Functions that take any value there is."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from chatfold import Agent, Limits, ModelConfig, tool
 from chatfold.debugging import Incident, IncidentKind, find_logs, incidents
@@ -13,6 +14,7 @@ from chatfold.replaying.turns import turns
 from chatfold.testing import ClassifiedError, Fail, ScriptedProvider, Turn, UseTool, VirtualTime, turn
 from events.envelope import Recorded
 from events.messages import Usage
+from events.vocabulary import TurnFailed
 from tests.meta.source import ROOT
 
 CORPUS = ROOT / "tests" / "corpus" / "v0.2"
@@ -118,7 +120,8 @@ def test_the_cause_comes_before_what_it_led_to() -> None:
     found = played([turn(Fail(BUSY))] * 5, limits=Limits(max_model_attempts=5))
     assert kinds(found) == ["retry_storm", "failed_turn"]
     assert [each.turns_ago for each in found] == [0, 0]
-    assert found[0].what.startswith("4 model calls of the turn failed (4 times overloaded, status 529)")
+    assert found[0].what.startswith("5 model calls of the turn failed (5 times overloaded, status 529), from version ")
+    assert found[0].what.endswith("; the last of them ended the turn at version 17.")
     assert (
         found[1].what == "The turn failed (overloaded, status 529): Busy. Given up after 5 attempts; try again later."
     )
@@ -128,8 +131,8 @@ def test_the_cause_comes_before_what_it_led_to() -> None:
     ("name", "expected"),
     [
         ("taken_over_running", ["run_again"]),
-        ("released_running", ["lost_result", "run_again"]),
-        ("failed_running", ["failed_turn", "run_again"]),
+        ("released_running", ["lost_result"]),
+        ("failed_running", ["failed_turn"]),
         ("interrupt_tools", ["lost_result", "interrupted"]),
     ],
 )
@@ -137,8 +140,35 @@ def test_calls_that_ran_when_something_ended_are_told(name: str, expected: list[
     found = [each for each in incidents(LOGS[name].read().recorded()) if each.kind != "open_question"]
     assert kinds(found) == expected
     said = {each.kind: each.what for each in found}
-    for kind, words in (("run_again", "declared safe to repeat"), ("lost_result", "took effect is not known")):
-        assert kind not in said or words in said[kind]
+    assert name == "interrupt_tools" or "declared safe to repeat" in "".join(said.values())
+    assert "took effect is not known" in said.get("lost_result", "took effect is not known")
+
+
+def test_a_turn_that_fails_while_a_call_runs_is_one_incident() -> None:
+    """The log in which a call is run again, with a call that is not."""
+    log = LOGS["failed_running"].read().recorded()
+    (at,) = (at for at, each in enumerate(log) if isinstance(each.event, TurnFailed) and each.event.again)
+    failed = log[at].event
+    assert isinstance(failed, TurnFailed)
+    log[at] = replace(log[at], event=replace(failed, unknown=failed.again, again=()))
+    (found,) = (each for each in incidents(log[: at + 1]) if each.turns_ago == 0)
+    assert (found.kind, found.version) == ("lost_result", at + 1)
+    assert "the turn failed meanwhile (" in found.what
+    assert found.advice.startswith("Before it is run again, look whether it took effect")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_one_event_is_one_incident(name: str) -> None:
+    told = [(each.turn, each.version) for each in incidents(LOGS[name].read().recorded())]
+    assert len(set(told)) == len(told)
+
+
+def test_calls_that_were_repeated_before_the_fault_stand_above_it() -> None:
+    found = incidents(LOGS["compaction_loop"].read().recorded())
+    assert kinds(found) == ["repeated_call", "compaction_loop", "step_limit"]
+    assert [each.since for each in found] == sorted(each.since for each in found)
+    later = played([*map(look, "abcd"), *[look("e")] * 3], limits=Limits(max_steps=7))
+    assert kinds(later) == ["repeated_call", "step_limit"]
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -6,11 +6,12 @@ import pickle
 from pathlib import Path
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
-from chatfold.replaying.decisions import WhatIf, decision_drifts
+from chatfold.replaying.decisions import DecisionCheck, WhatIf, WhatIfProblem
 from chatfold.replaying.logs import find_log
-from chatfold.replaying.whatif import DECIDES, PolicyFields, WhatIfNames, WhatIfProblem
+from chatfold.replaying.policy_reads import MODELS, read_by_rules
+from chatfold.replaying.whatif import PolicyFields, WhatIfNames
 from events.records import Budget, ModelPolicy, Policy, ToolPolicy
 from generation.decide import decide_generation_action
 from tests.corpus.make import FOLDER
@@ -47,45 +48,43 @@ def test_a_policy_is_made_once_for_each_that_was_recorded() -> None:
     assert (fields(other).agent, fields(other).max_steps) == ("other", 3)
 
 
-READ: set[tuple[str, ...]] = set()
-MODELS = ("model", "compaction_model")
 HAS_LIMIT = ModelPolicy(provider="scripted", name="m", context_limit=10**9)
 
 
-class _SpiedModel(ModelPolicy, frozen=True, kw_only=True):
-    def __getattribute__(self, name: str) -> object:
-        READ.add(("model", name))
-        return super().__getattribute__(name)
-
-
-class _SpiedSummarist(ModelPolicy, frozen=True, kw_only=True):
-    def __getattribute__(self, name: str) -> object:
-        READ.add(("compaction_model", name))
-        return super().__getattribute__(name)
-
-
-class _SpiedPolicy(Policy, frozen=True, kw_only=True):
-    def __getattribute__(self, name: str) -> object:
-        READ.add((name,))
-        return super().__getattribute__(name)
-
-
-def spied(policy: Policy) -> Policy:
-    """Return a policy, with all that may be left out, that notes what is read of it."""
-    spies = {"model": _SpiedModel, "compaction_model": _SpiedSummarist}
-    models = {name: spy(**structs.asdict(getattr(policy, name) or HAS_LIMIT)) for name, spy in spies.items()}
-    return _SpiedPolicy(**{**structs.asdict(policy), **models, "budget": policy.budget or Budget(cost_micros=10**12)})
-
-
 def test_what_rules_read_of_policies_is_what_may_be_asked_about() -> None:
-    READ.clear()
+    """The rules are asked one by one; here they decide the logs of the corpus, over policies that leave nothing out."""
+
+    def whole(policy: Policy) -> Policy:
+        models = {name: getattr(policy, name) or HAS_LIMIT for name in MODELS}
+        return replace(policy, budget=policy.budget or Budget(cost_micros=10**12), **models)
+
+    read: set[str] = set()
     for file in sorted(FOLDER.glob("*.jsonl")):
-        list(decision_drifts(find_log(str(file)).read().recorded(), WhatIf(policy=spied)))
-    known: set[tuple[str, ...]] = {(name,) for name in Policy.__struct_fields__}
-    known |= {(model, name) for model in MODELS for name in ModelPolicy.__struct_fields__}
-    said: set[tuple[str, ...]] = {(name,) for name in DECIDES}
-    said |= {(name, each) for name, read in DECIDES.items() for each in read or ()}
-    assert said == READ & known
+        check = DecisionCheck(WhatIf(policy=whole))
+        for recorded in find_log(str(file)).read().recorded():
+            check.take(recorded)
+        read |= check.read
+    assert set(read_by_rules()) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_steps = -3", "max_steps must be at least 1, not -3"),
+        ("[model]\ncompaction_threshold = 4000", "model.compaction_threshold must be 0 to 100, not 4000"),
+        ("[model]\ncompaction_threshold = -5", "model.compaction_threshold must be at least 0, not -5"),
+        ("[model]\ncontext_limit = 0", "model.context_limit must be at least 1, not 0"),
+        ("[model]\nprice_input = -1", "model.price_input "),
+        ("[budget]\ntokens = -1", "budget.tokens must be at least 0, not -1"),
+    ],
+)
+def test_a_value_that_could_not_be_declared_is_refused_with_file_and_field(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(WhatIfProblem) as problem:
+        WhatIfNames(policy=str(tmp_path / "p.toml")).load()
+    assert str(problem.value).startswith(f"{tmp_path / 'p.toml'}: {said}")
 
 
 @pytest.mark.parametrize(

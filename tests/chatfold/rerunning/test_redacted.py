@@ -16,6 +16,7 @@ from chatfold.corpus.adding import add_log
 from chatfold.corpus.expected import requests_expected
 from chatfold.corpus.gate import FOLD, check_corpus
 from chatfold.engine import Engine
+from chatfold.logcheck import verify_log
 from chatfold.redacting.record import Order, record_log
 from chatfold.redacting.rules import KINDS, RedactionRules
 from chatfold.replaying.decisions import decision_drifts
@@ -23,7 +24,6 @@ from chatfold.replaying.logs import Log, LogSource
 from chatfold.rerunning.redacted import legible, made_up
 from chatfold.rerunning.run import RerunReport, rerun
 from chatfold.testing import Cut, Fail, Think, Turn, UseTool, assert_reruns, turn
-from chatfold.verification import verify_log
 from events.content import Content, Json
 from events.ids import ChatId
 from events.messages import Usage
