@@ -19,6 +19,7 @@ from msgspec import Struct
 from chatfold.references import ReferenceProblem, find_object
 from chatfold.replaying.decisions import WhatIf, WhatIfProblem
 from chatfold.replaying.policy_reads import MODELS, all_paths, changed, read_by_rules
+from events.errors import InvalidValue
 from events.records import ModelPolicy, Policy
 from generation.agents import Limits
 from generation.errors import AgentDeclarationError
@@ -212,6 +213,8 @@ class PolicyFields:
         except msgspec.ValidationError as error:
             known = ", ".join(Policy.__struct_fields__)
             raise WhatIfProblem(f"{self._name}: {error}; a policy has the fields {known}") from error
+        except InvalidValue as error:  # a budget refuses itself what is no limit
+            raise WhatIfProblem(f"{self._name}: budget.{error.path.removeprefix('$.')} {error.why}") from error
         _check_values(self._name, tuple(changed(policy, made)), made)
         self._made[id(policy)] = (policy, made)
         return made
