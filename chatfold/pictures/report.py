@@ -29,6 +29,9 @@ from events.transcript import TranscriptMessage
 MOST: Final = 2000
 """Rows of one list; of more, the newest are told, and how many are left out."""
 
+LONGEST: Final = 20_000
+"""Characters of one text; of a longer one its beginning and its end are told, and how many are left out."""
+
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 T = TypeVar("T")
@@ -134,7 +137,7 @@ def _errors(log: Iterable[Recorded]) -> str:
         return ""
     cells = (
         (_number(recorded.version), clean(time_of(recorded.envelope.recorded_at)), clean(recorded.envelope.type),
-         f'<span class="bad">{clean(said_of(error))}</span>')
+         f'<span class="bad">{_said(said_of(error))}</span>')
         for recorded, error in _newest(rows)
     )  # fmt: skip
     return f"<h2>Errors</h2>{_left_out(rows)}{_table(('version', 'time', 'event', 'what was wrong'), cells)}"
@@ -188,17 +191,27 @@ def _message(item: TranscriptMessage, *marks: str) -> str:
 def _part(part: Part) -> str:
     match part:
         case TextPart(text=text):
-            return f"<pre>{clean(text_of(text))}</pre>"
+            return f"<pre>{_said(text_of(text))}</pre>"
         case ReasoningPart(text=text):
-            return f"<details><summary>reasoning</summary><pre>{clean(text_of(text))}</pre></details>"
+            return f"<details><summary>reasoning</summary><pre>{_said(text_of(text))}</pre></details>"
         case ToolCallPart(name=name, arguments=arguments, runner=runner):
-            return f"<pre>calls <b>{clean(name)}</b>({clean(text_of(arguments))}), {clean(runner)}</pre>"
+            return f"<pre>calls <b>{clean(name)}</b>({_said(text_of(arguments))}), {clean(runner)}</pre>"
         case ToolResultPart(call=call, is_error=is_error, output=output, reason=reason):
             said = text_of(output) if output is not None else f"no result: {reason}"
             mark = ' class="bad"' if is_error else ""
-            return f"<pre{mark}>{clean(call)} {'failed: ' if is_error else '= '}{clean(said)}</pre>"
+            return f"<pre{mark}>{clean(call)} {'failed: ' if is_error else '= '}{_said(said)}</pre>"
         case _:
             return f"<pre>({clean(part.kind)})</pre>"
+
+
+def _said(text: str) -> str:
+    """Return a text as markup; of a very long one its two ends, so that the report can still be sent and opened."""
+    gone = len(text) - LONGEST
+    if gone <= 0:
+        return clean(text)
+    half = LONGEST // 2
+    left_out = f"[{gone:,} characters are left out here; `chatfold show` has all]"
+    return clean(f"{text[:half]}\n{left_out}\n{text[-half:]}")
 
 
 def _events(lines: Sequence[EventLine]) -> str:

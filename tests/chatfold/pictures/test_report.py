@@ -127,5 +127,18 @@ def test_of_long_lists_the_newest_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Let me see." not in Page(text).text
 
 
+def test_of_a_very_long_text_the_two_ends_are_told() -> None:
+    log = hostile()
+    text = Content("begin " + "x" * 5_000_000 + " end")
+    at = log[-1].envelope
+    long = MessageSent(added=(Message(role="user", parts=(TextPart(text=text),)),))
+    page = report_html([*log, Recorded(replace(at, version=at.version + 1, type=long.type), long)])
+    assert len(page) < len(report_html(log)) + 2 * report.LONGEST
+    shown = Page(page).text
+    assert "[4,980,010 characters are left out here; `chatfold show` has all]" in shown
+    assert "begin xxx" in shown
+    assert "xxx end" in shown
+
+
 def test_a_log_without_events_has_a_report() -> None:
     assert Page(report_html([])).open == []
