@@ -10,7 +10,7 @@ import asyncio
 import errno
 import glob
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -120,14 +120,7 @@ class Log(Struct, frozen=True, kw_only=True):
         It was altered, or what it says could not happen: events of another chat are in it, or some are left out. That
         an event cannot be read is told where it is read.
         """
-        findings = [each for each in verify_log(self.name, self.events, self.blobs).findings if each.check != "form"]
-        if not findings:
-            return None
-        first = next((each for each in findings if each.check == "digest"), findings[0])
-        if first.check == "digest":
-            return f"was altered, from version {first.version} on: {first.problem}"
-        more = f", and {len(findings) - 1} more of the kind" if len(findings) > 1 else ""
-        return f"is not whole, from version {first.version} on: {first.problem}{more}"
+        return fault_of(self.name, self.events, self.blobs)
 
     def altered(self) -> DigestMismatch | None:
         """Return where it is not as it was written; None where it is."""
@@ -136,6 +129,18 @@ class Log(Struct, frozen=True, kw_only=True):
         except DigestMismatch as error:
             return error
         return None
+
+
+def fault_of(name: str, events: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> str | None:
+    """Return why these are not a whole log as a chat writes it; see ``Log.fault``."""
+    findings = [each for each in verify_log(name, events, blobs).findings if each.check != "form"]
+    if not findings:
+        return None
+    first = next((each for each in findings if each.check == "digest"), findings[0])
+    if first.check == "digest":
+        return f"was altered, from version {first.version} on: {first.problem}"
+    more = f", and {len(findings) - 1} more of the kind" if len(findings) > 1 else ""
+    return f"is not whole, from version {first.version} on: {first.problem}{more}"
 
 
 class LogSource(Struct, frozen=True):

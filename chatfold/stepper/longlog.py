@@ -14,8 +14,7 @@ from typing import Final, overload
 import msgspec
 from msgspec import Struct
 
-from chatfold.replaying.logs import LogSource, opened_file
-from events.digest import verify_chain
+from chatfold.replaying.logs import LogSource, fault_of, opened_file
 from events.envelope import StoredEvent
 from events.errors import EventsError, LogFileError
 from events.logfile import check_keys, parse_event_line, read_header, read_log
@@ -196,13 +195,13 @@ class LongLog(Struct, frozen=True, kw_only=True):
         return self.events.read_to
 
     def fault(self) -> str | None:
-        """Return what is wrong with it as a whole: not as it was written, or not readable; None where it is sound."""
+        """Return what is wrong with it as a whole; None where it is a log as a chat writes it."""
         try:
             self.events.check()
-            verify_chain(self.events, self.blobs)
+            fault = fault_of(self.name, self.events, self.blobs)
         except (EventsError, ValueError) as error:
             return str(error)
-        return None
+        return None if fault is None else f"it {fault}"
 
 
 def open_long(source: LogSource) -> LongLog:

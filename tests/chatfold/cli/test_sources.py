@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from chatfold.cli.output import Out
 from chatfold.cli.sources import all_named, opened
+from chatfold.replaying.logs import LogSource
+from chatfold.stepper.longlog import open_long
 from tests.chatfold.cli.kit import Cli
 from tests.chatfold.replaying.kit import events_of, helped, written
 from tests.chatfold.replaying.pair import recorded
@@ -102,6 +104,12 @@ def spliced(tmp_path: Path) -> str:
     events = [*one[:20], *other[4:8], *one[20:]]
     numbered = [replace(each, envelope=replace(each.envelope, version=at)) for at, each in enumerate(events, 1)]
     return written(tmp_path / "spliced.jsonl", numbered)
+
+
+def test_the_debugger_says_it_too(spliced: str) -> None:
+    fault = open_long(LogSource("file", spliced)).fault()
+    assert fault is not None
+    assert fault.startswith("it is not whole, from version 21 on: ")
 
 
 @pytest.mark.parametrize("command", [["rerun"], ["record", "-o", "recorded"]], ids=" ".join)
