@@ -65,5 +65,5 @@ def repeated_call(turn: Turn) -> Iterator[Sign]:
                 f"The model called {name} {len(versions)} times with the same arguments, from version {versions[0]} "
                 "on.",
                 "See what the tool answered: an answer that says what is wrong and what to do instead ends such loops.",
-                versions[0],
+                versions[1],
             )

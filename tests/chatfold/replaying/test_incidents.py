@@ -167,6 +167,9 @@ def test_calls_that_were_repeated_before_the_fault_stand_above_it() -> None:
     found = incidents(LOGS["compaction_loop"].read().recorded())
     assert kinds(found) == ["repeated_call", "compaction_loop", "step_limit"]
     assert [each.since for each in found] == sorted(each.since for each in found)
+    summary = turn("They looked.", usage=Usage(input=900))
+    compacted_first = played([*[look("a", 900), summary, look("b")] * 4, "Hi."])
+    assert kinds(compacted_first) == ["compaction_loop", "repeated_call", "repeated_call"]
     later = played([*map(look, "abcd"), *[look("e")] * 3], limits=Limits(max_steps=7))
     assert kinds(later) == ["repeated_call", "step_limit"]
 
