@@ -251,7 +251,12 @@ class Control(Struct, omit_defaults=True, kw_only=True, gc=False):
 
 def encode_control(control: Control) -> bytes:
     """Return control as a header keeps it: facts alone (a content is its size), the same bytes for the same fold."""
-    return msgspec.json.encode(control, enc_hook=_size_alone)
+    return encode_facts(control)
+
+
+def encode_facts(part: object) -> bytes:
+    """Return a part of control in the same way."""
+    return msgspec.json.encode(part, enc_hook=_size_alone)
 
 
 def decode_control(data: bytes) -> Control:

@@ -5,7 +5,8 @@ policy from another, and stands in many events. (Logs of releases before 0.2 hol
 
 All fields of a struct count, so a release that adds one to what an agent or a model declares gives other revisions and
 policies, and each chat records its policy once more. Digests that are compared with those of an earlier release, which
-are those of messages and of what stands before signed thinking, are pinned by a test.
+are those of messages and of what stands before signed thinking, are pinned by a test: a field that is added to what
+they are taken of has the default ``msgspec.UNSET``, which is in no digest, so that what does not use it keeps its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import cache
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 DIGEST_BYTES: Final = 16
 """Bytes of a SHA-256 that make a digest."""
@@ -47,7 +48,8 @@ def _whole(value: object) -> object:
         return value
     if isinstance(value, Struct):
         tag, fields = _form(type(value))
-        members = {written: _whole(getattr(value, name)) for name, written in fields}
+        given = ((written, getattr(value, name)) for name, written in fields)
+        members = {written: _whole(each) for written, each in given if each is not UNSET}
         return {"": tag, **members} if tag is not None else members
     if isinstance(value, dict):
         return {str(key): _whole(item) for key, item in value.items()}

@@ -17,9 +17,9 @@ from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
 from chatfold.redacting.names import KNOWN
 from chatfold.redacting.pairs import ContentPairs
 from chatfold.redacting.rules import RedactionRules
+from chatfold.redacting.states import StatePairs
 from chatstate.audit import audit
 from events.codec import decode_each
-from events.control import Control, encode_control
 from events.digest import verify_chain
 from events.envelope import StoredEvent
 from events.errors import DigestMismatch, InvalidValue
@@ -178,12 +178,13 @@ class _Check:
         """Fold both, and compare states, decisions and contents after each event."""
         was = list(decode_each(self._original.events, blobs=self._original.blobs))
         now = list(decode_each(self._redacted.events, blobs=self._redacted.blobs))
+        states = StatePairs(self._names)
         for one, other in zip(replay(was), replay(now), strict=True):
             version = one.recorded.version
             self._contents.compare(version, one.recorded.event, other.recorded.event)
             if isinstance(one.recorded.event, PolicyRecorded):
                 self._declared.update(tool.name for tool in one.recorded.event.policy.tools)
-            if self._mapped(Control, _plain(one.after.control)) != _plain(other.after.control):
+            if not states.same(one.after.control, other.after.control):
                 self._problems.append(f"version {version}: it folds to another state")
             self._decide(one, other)
         # Where it tells of something, not what: what it says has names in it.
@@ -205,10 +206,6 @@ class _Check:
 
     def _mapped(self, cls: type[Struct], facts: Any) -> Any:
         return walk(cls, facts, self._names)
-
-
-def _plain(control: Control) -> Any:
-    return msgspec.json.decode(encode_control(control))
 
 
 def _again(decision: Decision, before: ChatState) -> GenerationDecision | None:

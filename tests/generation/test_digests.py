@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from events.content import Json
+from events.records import RequestDigests
 from generation.digests import MessagesDigest, digest_request
 from generation.prompt_types import (
     ModelRequest,
@@ -60,6 +61,32 @@ def test_the_order_of_keys_does_not_matter() -> None:
 
 def test_a_known_digest_stays() -> None:
     assert digest_request(REQUEST).system == text_of(hashlib.sha256(b'["be kind"]').digest())
+
+
+class LaterText(PromptText, frozen=True, kw_only=True, tag="text"):
+    """A text as a later release may have it."""
+
+    spare: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class LaterTool(ToolSpec, frozen=True, kw_only=True):
+    """A tool likewise."""
+
+    spare: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def test_a_field_that_a_later_release_adds_is_in_no_digest_until_it_is_used() -> None:
+    def digests(spare: bool | msgspec.UnsetType = msgspec.UNSET) -> RequestDigests:
+        (own,) = REQUEST.tools
+        text = LaterText(text="hi", spare=spare)
+        tool = LaterTool(name=own.name, description=own.description, schema=own.schema, spare=spare)
+        messages = (PromptMessage(role="user", parts=(text,)),)
+        return digest_request(msgspec.structs.replace(REQUEST, messages=messages, tools=(tool,)))
+
+    known, unused, used = digest_request(REQUEST), digests(), digests(True)
+    assert unused == known
+    assert used.messages != known.messages
+    assert used.tools != known.tools
 
 
 def test_messages_are_digested_one_after_the_other() -> None:
