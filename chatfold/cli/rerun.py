@@ -240,7 +240,10 @@ def _print_difference(out: Out, line: RerunLine) -> None:
     for when, event in (("then", line.then), ("now", line.now)):
         _print_event(out, when, event)
     for change in line.changes:
-        out.data.line(printable(f"      {change['path']}: {_said(change['before'])} -> {_said(change['after'])}"))
+        before, after = _said(change["before"]), _said(change["after"])
+        if before == after:  # contents of one size
+            after = f"another one of {after}"
+        out.data.line(printable(f"      {change['path']}: {before} -> {after}"))
 
 
 def _print_event(out: Out, when: str, event: EventLine | None) -> None:

@@ -6,13 +6,15 @@ one table. Digests of requests are compared by section, elsewhere. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from events import vocabulary as v
-from events.content import Content
+from events.content import Content, same_json
 from events.diff import Change, changes
 from events.envelope import Recorded
+from events.paths import child
 
 _STEPS: Final = ("$.added[].step", "$.report.step", "$.cut.step")
 _TIMES: Final = ("started_at", "first_part_at", "ended_at")
@@ -40,14 +42,21 @@ _ENVELOPE: Final = ("recorded_at", "source", "dest", "actor", "index")
 
 
 def differences(
-    want: Recorded, got: Recorded, *, declared: bool, split: bool = False, redacted: bool = False
+    want: Recorded,
+    got: Recorded,
+    *,
+    declared: bool,
+    others: Collection[str] = (),
+    split: bool = False,
+    redacted: bool = False,
 ) -> tuple[Change, ...]:
     """Return what differs between an event of a log and the one that came in its place.
 
     Args:
         want: The log's.
         got: What came.
-        declared: Whether agents' declarations are at hand; else what depends on their texts is not compared.
+        declared: Whether agents' declarations are at hand.
+        others: The sections that are others today, or of which nothing is known: what follows from them is none.
         split: Whether it may have been appended apart from those before it.
         redacted: Whether the log's contents are made up: then they are compared by kind and size.
     """
@@ -58,6 +67,8 @@ def differences(
         for each in changes(want.event, got.event, ignore=_IGNORED)
         if not _excused(want.event, each, declared=declared) and not (redacted and _stands_for(want.event, each))
     ]
+    if isinstance(want.event, v.CompactionCommitted):
+        found = [change for each in found for change in _in_details(each, others)]
     for name in _ENVELOPE:
         one, other = getattr(want.envelope, name), getattr(got.envelope, name)
         if one != other and not (split and name == "index"):
@@ -87,8 +98,6 @@ def _excused(event: v.Event, change: Change, *, declared: bool) -> bool:
     before, after = change.before, change.after
     if isinstance(before, Content) and not before.available:
         return isinstance(after, Content) and before.size == after.size
-    if isinstance(event, v.CompactionCommitted) and isinstance(before, Content) and isinstance(after, Content):
-        return not declared and _same_details(before, after)
     if not declared:
         return False
     return change.path in _DECLARED or (isinstance(event, v.PolicyRecorded) and change.path.startswith("$.policy"))
@@ -116,12 +125,29 @@ def _stands_for(event: v.Event, change: Change) -> bool:
     return before.size == after.size or (type(event), change.path) in UNSIZED
 
 
-_ESTIMATED: Final = "estimated_context_tokens"
+_FOLLOWS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "estimated_context_tokens": frozenset({"system", "tools", "policy"}),
+        "threshold_percent": frozenset({"policy"}),
+        "threshold_tokens": frozenset({"policy"}),
+        "context_limit_tokens": frozenset({"policy"}),
+        "usage_percent": frozenset({"policy"}),
+    }
+)
+"""Field in what clients are told of a compaction -> the sections that it follows from. What stands
+in other fields is told as content is."""
 
 
-def _same_details(before: Content, after: Content) -> bool:
-    """Whether two results of a compaction say the same, but for how long system texts and tools are."""
-    one, other = before.value, after.value if after.available else None
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    return {**one, _ESTIMATED: None} == {**other, _ESTIMATED: None}
+def _in_details(change: Change, others: Collection[str]) -> Iterator[Change]:
+    """Yield what differs within what clients are told of a compaction, but for what follows from sections; else it."""
+    before, after = (
+        each.value if isinstance(each, Content) and each.available else None for each in (change.before, change.after)
+    )
+    if not isinstance(before, dict) or not isinstance(after, dict) or before.keys() != after.keys():
+        yield change
+        return
+    for name, one in before.items():
+        other = after[name]
+        if not same_json(one, other) and _FOLLOWS.get(name, frozenset()).isdisjoint(others):
+            known = name in _FOLLOWS
+            yield Change(child(change.path, name), *((one, other) if known else (Content(one), Content(other))))

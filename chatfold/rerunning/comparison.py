@@ -163,7 +163,12 @@ class Comparison:
         if isinstance(want.event, v.AttemptStarted):
             self._kind, self._asked_under = want.event.kind, self._policy
         found = differences(
-            want, got, declared=self._is_declared, split=self._may_be_split(want), redacted=self._redacted
+            want,
+            got,
+            declared=self._is_declared,
+            others=self._others(),
+            split=self._may_be_split(want),
+            redacted=self._redacted,
         )
         if found:
             self.parted = self._refused_calls(
@@ -194,6 +199,13 @@ class Comparison:
     @property
     def _is_declared(self) -> bool:
         return self._agent in self._declared
+
+    def _others(self) -> frozenset[str]:
+        """Return the sections of which what follows is not compared: they are others, or nothing is known of them."""
+        texts = frozenset({"system", "tools"})
+        if not self._is_declared:
+            return texts
+        return frozenset(change.section for change in self.sections) | (texts - self.compared)
 
     def _compared(self, want: Recorded) -> frozenset[Section]:
         """Return the sections that can be compared at an event: digests of a redacted log are of what was said."""

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import TypeAdapter
 
+from chatfold.engine import Engine
 from chatfold.replaying.logs import Log
 from chatfold.rerunning.run import RerunReport, rerun
 from chatfold.rerunning.sections import SectionChange, Sections, read_sections, write_sections
@@ -90,6 +91,34 @@ def test_what_changed_is_named_although_no_decision_moved(log: Log, what: str) -
     report = rerun(log, [today])
     assert report.same
     assert changed(report) == sections
+
+
+async def compacts(engine: Engine, chat: str) -> None:
+    """Have the chat summarised."""
+    await engine.compact(chat)
+
+
+@pytest.fixture(scope="module")
+def compacted() -> Log:
+    """A chat that was compacted."""
+    return log_of(asyncio.run(written((*ANSWERS[:2], turn("They talked.")), compacts)))
+
+
+@pytest.mark.parametrize("what", ["system", "tool", "limit of the context"])
+def test_what_a_compaction_tells_of_texts_that_changed_is_no_difference(compacted: Log, what: str) -> None:
+    today, sections = CHANGES[what]
+    report = rerun(compacted, [today])
+    assert report.difference is None, list(told(report))
+    assert changed(report) >= sections
+
+
+@pytest.mark.odd_reruns("another estimate is made")
+def test_an_estimate_is_compared_where_its_texts_are_the_same(compacted: Log) -> None:
+    with patch("generation.summary.tokens_of", lambda _: 7):
+        said = list(told(rerun(compacted, [agent()])))
+        assert rerun(compacted, [agent("You help, and are brief.")]).difference is None
+    (line,) = [line for line in said if "estimated_context_tokens" in line]
+    assert line.endswith("-> 7"), "what differs is named, and not its size"
 
 
 def test_a_tool_that_changed_is_named_in_the_policy(log: Log) -> None:
