@@ -12,6 +12,7 @@ they are taken of has the default ``msgspec.UNSET``, which is in no digest, so t
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import urlsafe_b64encode
 from functools import cache
 from typing import Final
@@ -19,6 +20,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct
 
+_FORM: Final = re.compile(r"[A-Za-z0-9_-]{22}|[0-9a-f]{64}")
 DIGEST_BYTES: Final = 16
 """Bytes of a SHA-256 that make a digest."""
 
@@ -41,6 +43,11 @@ def digest_of(value: object) -> str:
 def as_text(sha256: bytes) -> str:
     """Return the digest that a SHA-256 gives."""
     return urlsafe_b64encode(sha256[:DIGEST_BYTES])[:-2].decode()
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text has the form of a digest: a name that stands for one in a redacted log has not."""
+    return _FORM.fullmatch(text) is not None
 
 
 def _whole(value: object) -> object:

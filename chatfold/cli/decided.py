@@ -64,7 +64,7 @@ def run_decide(out: Out, asked: Asked, *, db: str | None, log_level: str | None)
     except WhatIfProblem as error:
         raise UsageProblem(str(error)) from error
     logs = all_named(list(asked.sources), db, log_level)
-    decisions = drifted = broken = 0
+    decisions = drifted = broken = undecided = 0
     with progress(out, "taking decisions again", len(logs)) as advance:
         for checked in _checked(logs, asked, advance):
             _print(out, checked, asked, alone=len(logs) == 1)
@@ -72,13 +72,15 @@ def run_decide(out: Out, asked: Asked, *, db: str | None, log_level: str | None)
                 out.note(printable(f"{checked.name}: {_no_effect(checked.unread)}"))
             decisions += checked.decisions
             drifted += bool(checked.drifts)
-            broken += not checked.sound
+            broken += not checked.sound and not (checked.undecided and checked.altered is None)
+            undecided += checked.undecided
     if len(logs) > 1 and not asked.json:
         said = f"{decisions:,} decisions of {len(logs):,} logs taken again"
-        out.note(f"{said}; logs that drifted: {drifted:,}, altered or not to be read: {broken:,}")
+        failed = f", where what was given to decide with failed: {undecided:,}" if undecided else ""
+        out.note(f"{said}; logs that drifted: {drifted:,}, altered or not to be read: {broken:,}{failed}")
     if drifted and asked.what_if and asked.everything and not asked.json:
         out.note("after its first drift, a log tells what happened, and not what would have happened then")
-    if drifted or broken:
+    if drifted or broken or undecided:
         raise typer.Exit(FAILED)
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, ParamSpec
+from typing import Any, Final, NoReturn, ParamSpec, cast
 
 import typer
 
@@ -143,7 +143,9 @@ def _plain(code: int, advice: str = "") -> Callable[[BaseException], tuple[str, 
 
 
 def _not_found(error: BaseException) -> tuple[str, int]:
-    return f"{getattr(error, 'reason', error)}; `chatfold list` shows which chats there are", USAGE
+    from chatfold.replaying.logs import problem_of  # who has such an error has its layers too
+
+    return problem_of("", cast("Exception", error)), USAGE
 
 
 def _setting(error: BaseException) -> tuple[str, int]:

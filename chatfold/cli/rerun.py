@@ -32,9 +32,11 @@ from chatfold.rerunning.sections import (
 )
 from chatfold.rerunning.then import Then, then_beside
 from chatfold.rerunning.words import grouped, section_said, section_shown, strangers_said, verdict_of
+from chatstate.errors import ChatNotFound, Refusal
 from events.diff import MISSING, Change, plain
 from events.envelope import Recorded
 from events.errors import EventsError, InvalidValue
+from store.errors import StoreError
 
 _BEFORE: Final = 3
 """Events that are shown before the one where a rerun parts from its log."""
@@ -47,6 +49,8 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     sections: str | None
     ignored: frozenset[Section]
     show: bool
+    alone: bool
+    """Whether it is the only log: that it is not there is a wrong command line then, as with any other command."""
 
 
 class _Done(Struct, frozen=True, kw_only=True):
@@ -79,7 +83,8 @@ def run_rerun(
 
     Raises:
         UsageProblem: An option says what cannot be done.
-        SourceNotFound: A log is not there.
+        SourceNotFound: The only log is not there; or a folder has none.
+        ChatNotFound: The only log is that of a chat that there is not.
         typer.Exit: With 1, where something came otherwise.
     """
     if keep_sections is not None and not agents:
@@ -88,12 +93,14 @@ def run_rerun(
         load_agents(agents)  # what is wrong with them is said once, and before anything is done
     _given(sections)  # so is what is wrong with that file
     named = all_named(list(sources), db, log_level)
-    wanted = _Wanted(agents=tuple(agents), sections=sections, ignored=_ignored(ignored), show=show)
+    wanted = _Wanted(
+        agents=tuple(agents), sections=sections, ignored=_ignored(ignored), show=show, alone=len(named) == 1
+    )
     kept = Sections()
     again = 0
     work = partial(_work, wanted=wanted)
     with progress(out, "running logs again", len(named)) as advance:
-        for done in each(work, named, jobs=jobs, done=advance):
+        for done in map(work, named) if wanted.alone else each(work, named, jobs=jobs, done=advance):
             _print(out, done, json=json)
             again += done.line.same
             if done.today:
@@ -122,7 +129,11 @@ def _work(source: LogSource, *, wanted: _Wanted) -> _Done:
             return _not_run(source, f"it {fault}; `chatfold verify` says more")
         recorded = log.recorded()
         kept = _kept(source, wanted.sections)
-    except (EventsError, KeptFileError, SourceNotFound, OSError) as error:
+    except (SourceNotFound, ChatNotFound) as error:
+        if wanted.alone:
+            raise
+        return _not_run(source, problem_of(source.name, error))
+    except (EventsError, KeptFileError, Refusal, StoreError, OSError) as error:
         return _not_run(source, problem_of(source.name, error))
     agents = load_agents(wanted.agents) if wanted.agents else ()
     report = rerun_events(log.name, recorded, agents, redacted=log.redacted)

@@ -18,7 +18,7 @@ from chatfold.redacting.errors import RedactionError
 from chatfold.redacting.picking import Picking
 from chatfold.redacting.rewrite import Redacted, redact
 from chatfold.redacting.rules import RedactionRules
-from chatfold.replaying.logs import SUFFIX, Log, LogSource, SourceNotFound
+from chatfold.replaying.logs import SUFFIX, Log, LogSource, SourceNotFound, problem_of
 from chatfold.version import RELEASE
 from chatstate.errors import ChatNotFound
 from events.errors import EventsError
@@ -89,7 +89,7 @@ def record_log(source: LogSource, order: Order) -> Recording:
     try:
         return _record(source, order)
     except _EXPECTED as error:
-        return Recording(source=source.name, failed=str(error))
+        return Recording(source=source.name, failed=problem_of(source.name, error))
 
 
 def _record(source: LogSource, order: Order) -> Recording:

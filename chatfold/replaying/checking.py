@@ -25,6 +25,7 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
         drifts: What drifted: the first, or all.
         altered: Why it is not as it was written, and from which version on; None where it is.
         problem: Why it could not be read, or not to its end; None where it could.
+        undecided: Whether that is the fault of what was given to decide with, and not the log's.
         unread: Fields that another policy changes and no decision of this log reads, where all were taken again.
     """
 
@@ -34,6 +35,7 @@ class CheckedLog(Struct, frozen=True, kw_only=True):
     drifts: tuple[Drift, ...] = ()
     altered: str | None = None
     problem: str | None = None
+    undecided: bool = False
     unread: tuple[str, ...] = ()
 
     @property
@@ -61,14 +63,14 @@ def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool
     # A decide function of somebody may read what was said; the rules read nothing of it.
     events = log.recorded() if names.decider is not None else log.bare()
     drifts: list[Drift] = []
-    problem = None
+    problem, undecided = None, False
     try:
         for drift in filter(None, map(check.take, events)):
             drifts.append(drift)
             if not everything:
                 break
     except (EventsError, WhatIfFailed) as error:
-        problem = problem_of(log.name, error)
+        problem, undecided = problem_of(log.name, error), isinstance(error, WhatIfFailed)
     altered = log.altered()
     return CheckedLog(
         name=log.name,
@@ -77,6 +79,7 @@ def check_decisions(log: Log, names: WhatIfNames = _NOTHING, *, everything: bool
         drifts=tuple(drifts),
         altered=None if altered is None else f"altered from version {altered.version} on: {altered.why}",
         problem=problem,
+        undecided=undecided,
         unread=check.unread if problem is None and (everything or not drifts) else (),
     )
 

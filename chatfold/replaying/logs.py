@@ -19,6 +19,7 @@ from typing import BinaryIO, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from chatfold.logcheck import verify_log
+from chatstate.errors import ChatNotFound
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded, StoredEvent
@@ -196,6 +197,8 @@ class LogSource(Struct, frozen=True):
 
 def problem_of(name: str, error: Exception) -> str:
     """Return what is wrong with a log, to stand behind its name, which some errors say themselves."""
+    if isinstance(error, ChatNotFound):
+        return f"{error.reason}; `chatfold list` shows which chats there are"
     return str(error).removeprefix(f"{name}, ").removeprefix(f"{name}: ")
 
 

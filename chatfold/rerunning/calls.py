@@ -13,8 +13,8 @@ from events.effects import Effects
 from events.envelope import Recorded
 from events.parts import ToolCallPart, ToolResultPart
 from events.records import ToolPolicy
-from generation.tools.arguments import fits, read_arguments, was_unfit
-from generation.tools.contract import Tool
+from generation.tools.arguments import fits, was_unfit
+from generation.tools.misfits import misfits
 from generation.tools.policy import ToolCall
 from generation.tools.registry import CallRefused, ToolSet
 
@@ -53,22 +53,8 @@ def not_taken(name: str, arguments: str | None, tools: ToolSet) -> str | None:
         return f"there is no tool {name} today, which was called then"
     if arguments is None or fits(tools, name, arguments):
         return None
-    why = "; ".join(_misfits(tool, arguments)) or "a value of them is none"
+    why = "; ".join(misfits(tool, arguments)) or "its declaration refuses them"
     return f"{name} does not take the arguments of then: {why}"
-
-
-def _misfits(tool: Tool, arguments: str) -> Iterator[str]:
-    """Yield how the names of arguments are not those that a tool takes."""
-    try:
-        given = read_arguments(arguments).keys()
-    except CallRefused:
-        return
-    known, required = tool.schema.get("properties"), tool.schema.get("required")
-    for name in required if isinstance(required, list) else ():
-        if name not in given:
-            yield f"{name} is missing"
-    if isinstance(known, dict):
-        yield from (f"{name} is not known" for name in sorted(given - known.keys()))
 
 
 FROZEN: Final = frozenset(ToolPolicy.__struct_fields__) & frozenset(ToolCallPart.__struct_fields__) - {"name"}

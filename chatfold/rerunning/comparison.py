@@ -21,6 +21,7 @@ from events.envelope import Recorded
 from events.messages import Message
 from events.parts import ToolResultPart
 from generation.agents import Agent
+from generation.digest import is_digest
 from generation.tools.policy import ToolCall
 from generation.tools.registry import ToolSet
 
@@ -84,6 +85,7 @@ class Comparison:
         parted: Where it parted; None while it did not.
         sections: Sections of requests that are others.
         compared: Those that were looked at.
+        mapped: Whether names stand in the log for digests, so that none of them can be compared.
         lacks_from: The first version whose contents are not all there; None where all are.
     """
 
@@ -104,6 +106,7 @@ class Comparison:
         self._declared: Final = declared
         self._known: Final = known
         self._redacted: Final = redacted
+        self.mapped: Final = redacted and any(map(_has_mapped, log))
         self._has_system: Final = any(map(has_system, log))
         self._agent = self._policy = ""
         self._asked_under = ""
@@ -218,12 +221,18 @@ class Comparison:
             sections |= known - {"options"}  # they say which model is asked, whose name may be mapped
         if self._is_declared:
             sections |= {*DECLARED, "policy"}
+        if self.mapped:
+            sections -= {*DECLARED}
         return frozenset(sections - {"system"} if self._redacted and self._has_system else sections)
 
     def _may_be_split(self, want: Recorded) -> bool:
         """Whether an event may be appended apart from those before it: results of calls came together by chance."""
         first = self._log[want.version - 1 - want.envelope.index]
         return isinstance(first.event, v.ToolResultRecorded)
+
+
+def _has_mapped(recorded: Recorded) -> bool:
+    return isinstance(recorded.event, v.PolicyRecorded) and not is_digest(recorded.event.digest)
 
 
 def has_system(recorded: Recorded) -> bool:

@@ -22,7 +22,7 @@ from events.errors import InvalidValue
 from events.given import checked_kind
 from events.records import Policy, RequestDigests
 from events.vocabulary import PolicyRecorded
-from generation.digest import digest_of
+from generation.digest import digest_of, is_digest
 from generation.digests import digest_request, options_of
 from generation.prompt_types import ModelRequest
 
@@ -207,4 +207,6 @@ def policy_changes(then: Policy, now: Policy) -> Iterator[Change]:
     before, after = ({tool.name: tool for tool in policy.tools} for policy in (then, now))
     for name in sorted(before.keys() | after.keys()):
         for change in changes(before.get(name, MISSING), after.get(name, MISSING)):
+            if change.path == "$.schema" and change.before and not is_digest(str(change.before)):
+                continue  # a name stands there, in a redacted log: of what, nobody can tell
             yield Change(f"$.tools[{name}]{change.path.removeprefix('$')}", change.before, change.after)

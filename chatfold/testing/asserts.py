@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from chatfold.replaying.logs import Log, LogSource, is_file
@@ -22,7 +23,7 @@ from chatstate.audit import audit
 from events.codec import decode_each
 from events.digest import verify_chain
 from events.envelope import Recorded
-from events.errors import InvalidValue
+from events.errors import DigestMismatch, InvalidValue
 from events.given import checked_items
 from events.logfile import LogFile, read_log
 from generation.agents import Agent
@@ -46,19 +47,22 @@ def assert_replays(log: AnyLog) -> None:
         log: The log, from the chat's first event on.
 
     Raises:
-        AssertionError: It is not; the text names the first versions, with rule, facts and action then and now.
+        AssertionError: It is not; the text names the first versions, with rule, facts and action then and now. Or the
+            log was altered.
         InvalidValue: It is nothing that holds a log, or has no event.
         LogFileError: It is no log file.
-        EventsError: An event cannot be read, or the log was altered.
+        EventsError: An event cannot be read.
         OSError: The file cannot be read.
     """
-    events = read_events(log)
+    events = _unaltered(log, _name(log))
     problems = [f"version {finding.version}: {finding.problem}" for finding in audit(events)]
     # Decisions on states that no chat can come to would only repeat what is wrong with these.
     _fail_for(log, problems or list(decision_problems(events)), "does not replay")
 
 
-def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collection[Section] = ()) -> None:
+def assert_reruns(
+    log: AnyLog, agents: Iterable[Agent] | UnsetType = UNSET, *, ignore: Collection[Section] = ()
+) -> None:
     """Assert that a chat comes out again when it is run through today's engine, its log being the script.
 
     No model is called and no tool is run. Within a coroutine it waits for a thread of its own. The contents of a log
@@ -68,24 +72,25 @@ def assert_reruns(log: AnyLog, agents: Iterable[Agent] = (), *, ignore: Collecti
 
     Args:
         log: The log, from the chat's first event on.
-        agents: Today's agents, where what they send and declare is to be what it was then.
+        agents: Today's agents, where what they send and declare is to be what it was then; left out, nothing of it is
+            compared.
         ignore: Names of sections of requests that may be others: ``system``, ``tools``, ``messages``, ``instruction``,
             ``options``, ``policy``, ``calls``.
 
     Raises:
         AssertionError: It does not; the text names the first version where it parts from the log, with what came then
-            and now, and the sections that changed. Or it cannot be run again, or agents are given and the log's own is
-            not among them; the text says so.
+            and now, and the sections that changed. Or it cannot be run again, or was altered, or agents are given and
+            the log's own is not among them; the text says so.
         InvalidValue: It is nothing that holds a log, the agents are none, or there is no section of a name.
         KeptFileError: A file of sections or of declarations lies beside the log, and is none.
         LogFileError: It is no log file.
-        EventsError: An event cannot be read, or the log was altered.
+        EventsError: An event cannot be read.
         OSError: The file cannot be read.
     """
     ignored = checked_sections(ignore, "$.ignore")
-    given = list(checked_items(agents, Agent, "$.agents", "agents in a list"))
+    given = _agents(agents)
     opened = _opened(log)
-    report = rerun_events(_name(log), read_events(opened), given, redacted=_is_redacted(opened))
+    report = rerun_events(_name(log), _unaltered(opened, _name(log)), given, redacted=_is_redacted(opened))
     unsaid = strangers_said(report, ignored) if given else None
     if unsaid is not None:
         raise AssertionError(f"{_name(log)}: {unsaid}")
@@ -103,13 +108,31 @@ def assert_valid_prompts(log: AnyLog) -> None:
         log: The log, from the chat's first event on, with its contents: those that a file lacks cannot be checked.
 
     Raises:
-        AssertionError: It is not; the text names the versions, the service, and what it would refuse.
+        AssertionError: It is not; the text names the versions, the service, and what it would refuse. Or the log was
+            altered.
         InvalidValue: It is nothing that holds a log, or has no event.
         LogFileError: It is no log file.
-        EventsError: An event cannot be read, or the log was altered.
+        EventsError: An event cannot be read.
         OSError: The file cannot be read.
     """
-    _fail_for(log, prompt_problems(read_events(log)), "has prompts that are not valid")
+    _fail_for(log, prompt_problems(_unaltered(log, _name(log))), "has prompts that are not valid")
+
+
+def _agents(given: Iterable[Agent] | UnsetType) -> list[Agent]:
+    if given is UNSET:
+        return []
+    agents = list(checked_items(given, Agent, "$.agents", "agents in a list"))
+    if not agents:
+        raise InvalidValue("$.agents", "has no agent, so nothing would be compared with it; leave it out for that")
+    return agents
+
+
+def _unaltered(log: AnyLog, name: str) -> list[Recorded]:
+    """Return the events of a log; that it was altered is a failure as any other, with its name and the version."""
+    try:
+        return read_events(log)
+    except DigestMismatch as error:
+        raise AssertionError(f"{name} was altered, from version {error.version} on: {error.why}") from error
 
 
 def read_events(log: AnyLog) -> list[Recorded]:

@@ -66,19 +66,30 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
     value = read_arguments(text)
     if tool.arguments is None or text is None:
         return value
-    client = tool.function is None
     try:
-        # From the text once more, not from the value: dates, bytes and the like are read by the rules for JSON.
         with contained():
-            # A client gets what the model wrote, so that is held to the letter of what the model was told.
-            taken: dict[str, Any] = tool.arguments.validate_json(_filled(text), strict=True if client else None)
+            taken = validated(tool, text)
     except ValidationError as error:
         raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
     except Exception as error:
         raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
-    if client:
+    if tool.function is None:
         _refuse_unknown(tool, value)
         return value
+    return taken
+
+
+def validated(tool: Tool, text: str) -> dict[str, Any]:
+    """Return what a tool's own validation makes of arguments.
+
+    Raises:
+        ValidationError: They are not what it takes.
+    """
+    if tool.arguments is None:
+        return read_arguments(text)
+    # From the text, not from its value: dates, bytes and the like are read by the rules for JSON. A client gets what
+    # the model wrote, so that is held to the letter of what the model was told.
+    taken: dict[str, Any] = tool.arguments.validate_json(_filled(text), strict=True if tool.function is None else None)
     return taken
 
 

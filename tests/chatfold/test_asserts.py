@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,7 @@ from chatfold.testing import (
 )
 from chatfold.testing.asserts import AnyLog
 from events.envelope import Recorded
-from events.errors import DigestMismatch, InvalidValue, LogFileError
+from events.errors import InvalidValue, LogFileError
 from events.logfile import read_log
 from events.vocabulary import AttemptStarted
 
@@ -93,9 +94,16 @@ def test_a_step_that_is_not_legal_is_named(exported: bytes, tmp_path: Path) -> N
 
 
 def test_what_was_altered_is_named(exported: bytes, tmp_path: Path) -> None:
-    for check in (assert_replays, assert_valid_prompts):
-        with pytest.raises(DigestMismatch):
-            check(written(exported.replace(b"Hello.", b"Hullo."), tmp_path))
+    file = written(exported.replace(b"Hello.", b"Hullo."), tmp_path)
+    for check in (assert_replays, assert_reruns, assert_valid_prompts):
+        with pytest.raises(AssertionError, match=rf"^{re.escape(str(file))} was altered, from version 1 on: "):
+            check(file)
+
+
+def test_no_agents_are_not_compared_in_silence(exported: bytes) -> None:
+    with pytest.raises(InvalidValue, match=r"^\$.agents: has no agent, .*; leave it out for that$"):
+        assert_reruns(exported, [])
+    assert_reruns(exported)
 
 
 @pytest.mark.parametrize(
@@ -216,4 +224,3 @@ def test_agents_without_that_of_the_log_compare_nothing_and_fail(exported: bytes
     ):
         assert_reruns(exported, [renamed])
     assert_reruns(exported, [renamed], ignore=["system", "tools", "options", "policy"])
-    assert_reruns(exported, [])

@@ -232,6 +232,12 @@ def test_with_a_decide_function_of_ones_own(own: Cli, tmp_path: Path) -> None:
     )
 
 
+def test_a_function_that_fails_is_not_the_fault_of_logs(own: Cli, folder: Path) -> None:
+    done = own.run("replay", "--decide", str(folder), "--decider", "own_rules:fails", "--jobs", "1")
+    assert done.code == 1
+    assert done.err.endswith("altered or not to be read: 0, where what was given to decide with failed: 4\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -13,8 +13,11 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 
+from chatfold.engine import Engine
+from chatfold.testing import turn
+from generation.prompt_texts import summarised
 from tests.chatfold.cli.kit import Cli
-from tests.chatfold.rerunning.kit import written
+from tests.chatfold.rerunning.kit import ANSWERS, written
 
 AGENTS = """
 from generation.agents import Agent
@@ -157,6 +160,37 @@ def test_a_file_that_is_not_there_is_said_beside_the_others(cli: Cli, folder: Pa
     first, second = done.out.splitlines()
     assert "there is no file none.jsonl" in first
     assert second == "help.jsonl: all 16 events came out again"
+
+
+def test_what_is_not_there_alone_is_a_wrong_command_line(chats: Cli) -> None:
+    done = chats.run("rerun", "nobody")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "chatfold: there is no chat nobody; `chatfold list` shows which chats there are\n"
+    assert chats.run("rerun", "none.jsonl").code == 2
+
+
+def test_a_chat_that_is_not_there_is_said_beside_the_others(chats: Cli, tmp_path: Path) -> None:
+    said = "nobody: there is no chat nobody; `chatfold list` shows which chats there are"
+    done = chats.run("rerun", "nobody", "talk", "--jobs", "1")
+    assert (done.code, done.out.splitlines()[0]) == (1, said)
+    assert done.err == "1 of 2 logs came out the same\n"
+    assert said in chats.run("replay", "--decide", "nobody", "talk", "--jobs", "1").out
+    assert said in chats.run("doctor", "nobody", "talk", "--jobs", "1").out
+    assert said in chats.run("record", "nobody", "--output", str(tmp_path / "out")).out
+
+
+@pytest.mark.odd_reruns("another text is taken")
+@pytest.mark.odd_prompts("another text is taken")
+def test_contents_of_one_size_are_not_said_to_be_the_same(cli: Cli, folder: Path) -> None:
+    async def compacts(engine: Engine, chat: str) -> None:
+        await engine.compact(chat)
+
+    (folder / "help.jsonl").write_bytes(asyncio.run(written((*ANSWERS[:2], turn("They talked.")), compacts)))
+    with patch("generation.actions.compaction.summarised", lambda text: summarised(text).upper()):
+        done = cli.run("rerun", "help.jsonl")
+    (line,) = [line for line in done.out.splitlines() if "$.added[0].parts[0].text" in line]
+    then, now = line.partition(": ")[2].split(" -> ")
+    assert now == f"another one of {then}"
 
 
 def test_an_altered_log_is_not_run(cli: Cli, folder: Path, log: bytes) -> None:

@@ -215,6 +215,17 @@ def test_today_s_agents_are_compared_all_the_same(tmp_path: Path) -> None:
         assert {change.section for change in other.sections} == {"system"}
 
 
+def test_digests_that_are_mapped_are_told_and_not_compared(tmp_path: Path) -> None:
+    rules = RedactionRules(names={"digests": "map"})
+    log = LogSource("file", str(recorded(FOLDER / "tools.jsonl", tmp_path, rules))).read()
+    report = rerun(log, [assistant()])
+    assert same(report), report
+    assert report.not_compared[1].startswith("system, tools, options: the log's digests are mapped")
+    assert not report.compared & {"system", "tools", "options"}
+    fewer = rerun(log, [assistant(limits=Limits(max_steps=77))])
+    assert [change.path for change in fewer.sections[0].changes] == ["$.max_steps"], "limits are compared all the same"
+
+
 class Seat(BaseModel, extra="forbid"):
     row: Annotated[int, Field(ge=1, le=5)]
     side: Literal["left", "right"]

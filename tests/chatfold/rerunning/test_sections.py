@@ -146,7 +146,7 @@ CALLS: dict[str, tuple[Sequence[Tool], str]] = {
         with_tools(renamed).tools,
         "look_up does not take the arguments of then: order_id is missing; order is not known",
     ),
-    "a value is none any more": ([NARROW], "look_up does not take the arguments of then: a value of them is none"),
+    "a value is none any more": ([NARROW], "look_up does not take the arguments of then: order: must be 'B-1'"),
 }
 
 
