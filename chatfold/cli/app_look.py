@@ -111,7 +111,7 @@ def replay(
     under the recorded policy, and compared with the recorded one. A drift is told with both rules and all that differs.
     No model is asked and no tool runs. With --policy or --decider, only what would have been done otherwise is told;
     docs/decision-replay.md says what a policy may change.
-    Exit code 1: something drifted, or a log was altered or cannot be read.
+    Exit code 1: something drifted, a log was altered or cannot be read, or what was given to decide with failed.
 
     \b
     Examples:
