@@ -19,7 +19,7 @@ from generation.tools.policy import ToolCall
 from generation.tools.registry import CallRefused, ToolSet
 
 
-def call_today(call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> str | None:
+def call_today(call: ToolCall, result: ToolResultPart | None, tools: ToolSet, *, redacted: bool = False) -> str | None:
     """Return what becomes of a call today, where that is not what became of it then; None where it is.
 
     Names of arguments are those of declarations. Values are content, and none is told.
@@ -28,9 +28,12 @@ def call_today(call: ToolCall, result: ToolResultPart | None, tools: ToolSet) ->
         call: The call, as it was started.
         result: What the log has of it; None where there is nothing.
         tools: Today's tools, of the turn.
+        redacted: Whether contents are made up: then it is asked whether there is the tool, and no more.
     """
     if result is None or result.started_at is None:
         return None  # that nothing ran had other reasons: an interruption, a hook
+    if redacted:
+        return not_taken(call.name, None, tools)
     said = None if result.output is None else result.output.value
     then = not (result.is_error and isinstance(said, str) and was_unfit(said))
     why = not_taken(call.name, call.in_force, tools)

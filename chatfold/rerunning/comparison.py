@@ -112,6 +112,8 @@ class Comparison:
         self._asked_under = ""
         """The policy under which the attempt was started that the next event may tell of."""
         self._kind = ""
+        self._tools: Final[set[str]] = set()
+        """The tools of policies so far."""
 
     @property
     def next(self) -> Recorded | None:
@@ -133,8 +135,9 @@ class Comparison:
     def start(self, call: ToolCall, result: ToolResultPart | None, tools: ToolSet) -> None:
         """Take note of a call that a tool of today's would not take, or would, other than then."""
         whole = self.lacks_from is None or self.at < self.lacks_from
-        if self.parted is None and self._is_declared and whole and not self._redacted:
-            now = call_today(call, result, tools)
+        told = whole if not self._redacted else call.name in self._tools  # else there was no such tool then, either
+        if self.parted is None and self._is_declared and told:
+            now = call_today(call, result, tools, redacted=self._redacted)
             if now is not None:
                 self.sections.append(SectionChange(version=self.at, section="calls", then=call.name, now=now))
 
@@ -159,6 +162,7 @@ class Comparison:
             return
         if isinstance(want.event, v.PolicyRecorded):
             self._agent, self._policy = want.event.policy.agent, want.event.digest
+            self._tools.update(tool.name for tool in want.event.policy.tools)
         summary = self._kind == "compact"
         compared = self._compared(want)
         self.compared |= sections_at(want, summary=summary) & compared

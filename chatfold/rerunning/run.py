@@ -169,6 +169,8 @@ def _strangers(director: Director) -> tuple[str, ...]:
 def _contents(recorded: list[Recorded], director: Director, *, redacted: bool) -> Iterator[str]:
     if redacted:
         yield "messages: the log was redacted, so contents are compared by their kind and size, and prompts are not"
+        if director.agents:
+            yield "calls: arguments are made up, so it is looked whether there is the tool, and no more"
         if director.comparison.mapped and director.agents:
             yield "system, tools, options: the log's digests are mapped, by the rules that it was redacted with"
     erased, unpacked = lacking(recorded)

@@ -46,6 +46,7 @@ RULES: Final[Mapping[str, RedactionRules]] = {
     "mapped": RedactionRules(names=dict.fromkeys(KINDS, "map")),
     "kept": RedactionRules(names=dict.fromkeys(KINDS, "keep")),
 }
+ARGUMENTS: Final = "calls: arguments are made up, so it is looked whether there is the tool, and no more"
 SAID: Final = "messages: the log was redacted, so contents are compared by their kind and size, and prompts are not"
 
 
@@ -209,10 +210,17 @@ def test_today_s_agents_are_compared_all_the_same(tmp_path: Path) -> None:
     for name in ("approval", "client_tool", "tools"):
         log = LogSource("file", str(recorded(FOLDER / f"{name}.jsonl", tmp_path))).read()
         assert same(report := rerun(log, [assistant()])), report
-        assert report.not_compared == (SAID,)
+        assert report.not_compared == (SAID, ARGUMENTS)
         other = rerun(log, [assistant(system="You do not help.")])
         assert other.same
         assert {change.section for change in other.sections} == {"system"}
+
+
+def test_a_tool_that_is_gone_is_told(tmp_path: Path) -> None:
+    log = LogSource("file", str(recorded(FOLDER / "tools.jsonl", tmp_path))).read()
+    report = rerun(log, [assistant(tools=[tool for tool in assistant().tools if tool.name != "add"])])
+    told = {change.now for change in report.sections if change.section == "calls"}
+    assert told == {"there is no tool add today, which was called then"}
 
 
 def test_digests_that_are_mapped_are_told_and_not_compared(tmp_path: Path) -> None:
@@ -220,7 +228,7 @@ def test_digests_that_are_mapped_are_told_and_not_compared(tmp_path: Path) -> No
     log = LogSource("file", str(recorded(FOLDER / "tools.jsonl", tmp_path, rules))).read()
     report = rerun(log, [assistant()])
     assert same(report), report
-    assert report.not_compared[1].startswith("system, tools, options: the log's digests are mapped")
+    assert report.not_compared[2].startswith("system, tools, options: the log's digests are mapped")
     assert not report.compared & {"system", "tools", "options"}
     fewer = rerun(log, [assistant(limits=Limits(max_steps=77))])
     assert [change.path for change in fewer.sections[0].changes] == ["$.max_steps"], "limits are compared all the same"
