@@ -84,29 +84,31 @@ def _steps(read: Evidence) -> str:
     return f"the turn has {_count(read, 'steps', 'step')}, and at most {_number(read, 'max_steps')} are allowed{nudged}"
 
 
-def _amount(name: str, amount: Fact) -> str:
-    if not isinstance(amount, int):
-        return str(amount)
-    return f"{amount / _MICRO:,.6f}".rstrip("0").rstrip(".") if name == "cost_micros" else f"{amount:,}"
+def amount(name: str, number: Fact) -> str:
+    """Return how much of a budget, as people read it."""
+    if not isinstance(number, int):
+        return str(number)
+    return f"{number / _MICRO:,.6f}".rstrip("0").rstrip(".") if name == "cost_micros" else f"{number:,}"
 
 
-_BUDGETS: Final = MappingProxyType({"tokens": "tokens", "cost_micros": "of cost", "turns": "turns"})
+BUDGETS: Final = MappingProxyType({"tokens": "tokens", "cost_micros": "of cost", "turns": "turns"})
+"""What a budget may limit, and how so much of it is called."""
 
 
 def _spent(read: Evidence) -> str:
     if read.get("priced") is False and "limit" in read:
-        return f"cost is limited to {_amount('cost_micros', read['limit'])} and the model has no price"
-    for name, called in _BUDGETS.items():
+        return f"cost is limited to {amount('cost_micros', read['limit'])} and the model has no price"
+    for name, called in BUDGETS.items():
         limit = read.get("limit")
         if name in read and limit is not None and read.get(f"{name}_limit", limit) == limit:
-            return f"{_amount(name, read[name])} {called} are spent, of {_amount(name, limit)}"
+            return f"{amount(name, read[name])} {called} are spent, of {amount(name, limit)}"
     return "a budget is spent"
 
 
 def _not_spent(read: Evidence) -> str:
     left = [
-        f"{_amount(name, read.get(name))} of {_amount(name, read[f'{name}_limit'])} {called}"
-        for name, called in _BUDGETS.items()
+        f"{amount(name, read.get(name))} of {amount(name, read[f'{name}_limit'])} {called}"
+        for name, called in BUDGETS.items()
         if f"{name}_limit" in read
     ]
     return f"only {', '.join(left)} are spent" if left else "no budget is set"

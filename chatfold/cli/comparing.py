@@ -15,11 +15,12 @@ from chatfold.cli.sources import named, opened
 from chatfold.cli.timeline import line_of, print_timeline, time_of
 from chatfold.replaying.alignment import Comparison, Moved, align, moves
 from chatfold.replaying.bisect import first_where, never_said
+from chatfold.replaying.changed import state_changes
 from chatfold.replaying.conditions import ConditionError, OpenWord, meant, parse_condition
 from chatfold.replaying.families import Family, families_of
 from chatfold.replaying.logs import STDIN, Log
 from chatstate.classify import classify
-from events.diff import Change, changes, plain
+from events.diff import Change, plain
 from events.replay import state_at
 
 
@@ -121,8 +122,7 @@ def run_versions_diff(
                 raise UsageProblem(f"{log.name} has no version {version}; its last is {len(log.events)}")
         recorded = log.recorded()
         before, after = state_at(recorded, at), state_at(recorded, last)
-        found = [*changes(before.control, after.control)]
-        found += changes(before.need_transcript("diff"), after.need_transcript("diff"))
+        found = list(state_changes(before, after))
         if json:
             for change in found:
                 out.data.json(ChangeLine(path=change.path, before=plain(change.before), after=plain(change.after)))

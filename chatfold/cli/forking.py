@@ -23,6 +23,7 @@ from chatfold.version import RELEASE
 from events.control import Control
 from events.ids import ChatId
 from events.logfile import LogFile, header_of
+from events.vocabulary import PolicyRecorded
 from generation.agents import Agent
 from generation.errors import UnknownModel
 from generation.providers.registry import provider_names
@@ -75,6 +76,8 @@ def run_fork(
     tried = asyncio.run(_try(settings, fork, loaded, log))
     if fork.model is not None and not loaded:
         _check_provider(out, fork.model, tried.agent)
+    if fork.agent is not None and not loaded:
+        _check_agent(out, fork.agent, log)
     effects = tuple(effects_after(log.bare(), at))
     _warn(out, effects, at)
     if effects and not yes:
@@ -108,6 +111,20 @@ def _check_provider(out: Out, model: str, agent: str) -> None:
         f"provider {provider} of --model {model} is not known here (known: {known}): the fork's turns fail unless the "
         f"workers that run agent {agent} have it"
     )
+
+
+def _check_agent(out: Out, agent: str, log: Log) -> None:
+    """Warn of an agent that is not known here, where no agents say which there are: workers may have it.
+
+    Known are the one that is built in, and those that ran the chat.
+    """
+    ran = {each.event.policy.agent for each in log.bare() if isinstance(each.event, PolicyRecorded)}
+    known = sorted({BUILT_IN, *ran})
+    if agent not in known:
+        out.warn(
+            f"agent {agent} of --agent is not known here (known: {', '.join(known)}): the fork's turns wait until a "
+            "worker runs that has it; --agents says which there are"
+        )
 
 
 def _goes_on(chat: str, made: Control, agents: Sequence[str], db: str | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,8 @@ from chatfold.cli.output import Channel, Out, printable
 from chatfold.cli.shapes import WhyLine
 from chatfold.cli.sources import opened
 from chatfold.replaying.causes import Cause, causes
+from chatfold.replaying.incidents import incidents
+from chatfold.replaying.logs import Log
 from chatfold.replaying.words import Explanation
 from chatstate.classify import classify
 from events.diff import plain, shown
@@ -43,6 +46,7 @@ def run_why(
     with opened(out, source, db, log_level) as log:
         events = list(log.bare())
         told = list(causes(events))
+        happened = _happened(log)
         if not 1 <= (1 if version is None else version) <= len(told):
             raise UsageProblem(
                 f"{log.name} has no version {1 if version is None else version}; its last is {len(told)}"
@@ -52,16 +56,24 @@ def run_why(
         wanted = told[first - 1 : version]
         if json:
             for cause in wanted:
-                out.data.json(_line(log.name, cause))
+                out.data.json(_line(log.name, cause, happened))
         elif version is not None:
-            _print_event(out.data, wanted[0], told)
+            _print_event(out.data, wanted[0], told, happened)
         else:
             _print_way(out, wanted if everything else wanted[-MOST:], left_out=0 if everything else len(wanted) - MOST)
             out.data.line(printable(f"{log.name} is {stand.state} after version {len(told)}."))
             newest = next((cause for cause in reversed(told) if cause.decision is not None), None)
             if newest is not None:
                 out.data.line()
-                _print_event(out.data, newest, told)
+                _print_event(out.data, newest, told, happened)
+
+
+def _happened(log: Log) -> Mapping[int, list[str]]:
+    """Return what went wrong, in the words of ``doctor``, by the version that tells most of it."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for each in incidents(log.recorded()):
+        found[each.version].append(each.what)
+    return found
 
 
 def _stand(log: Iterable[Recorded]) -> _Stand:
@@ -83,10 +95,12 @@ def _print_way(out: Out, way: Sequence[Cause], *, left_out: int) -> None:
         out.data.line(printable(f"{cause.event:<25}  {decided}{cause.because}"))
 
 
-def _print_event(channel: Channel, cause: Cause, told: Sequence[Cause]) -> None:
+def _print_event(channel: Channel, cause: Cause, told: Sequence[Cause], happened: Mapping[int, Sequence[str]]) -> None:
     channel.put(f"version {cause.version}, {cause.event}", style="bold", end="\n")
+    for what in happened.get(cause.version, ()):
+        _field(channel, "happened", what)
     if cause.decision is not None:
-        _print_decision(channel, cause.decision)
+        _print_decision(channel, cause.because, cause.decision)
         return
     _field(channel, "because", cause.because)
     if cause.decided_at is None:
@@ -99,9 +113,9 @@ def _print_event(channel: Channel, cause: Cause, told: Sequence[Cause]) -> None:
         _field(channel, "", behind.page)
 
 
-def _print_decision(channel: Channel, told: Explanation) -> None:
+def _print_decision(channel: Channel, because: str, told: Explanation) -> None:
     _field(channel, "decided", f"{told.rule} {told.action}")
-    _field(channel, "because", told.because)
+    _field(channel, "because", because)
     _field(channel, "read", ", ".join(f"{name} {_fact(fact)}" for name, fact in told.read.items()))
     for number, passed in enumerate(told.passed):
         _field(channel, "passed by" if number == 0 else "", f"{passed.rule:<4}{passed.because}")
@@ -118,12 +132,13 @@ def _field(channel: Channel, name: str, value: str) -> None:
         channel.line(printable(value))
 
 
-def _line(name: str, cause: Cause) -> WhyLine:
+def _line(name: str, cause: Cause, happened: Mapping[int, Sequence[str]]) -> WhyLine:
     return WhyLine(
         log=name,
         version=cause.version,
         event=cause.event,
         because=cause.because,
+        happened=tuple(happened.get(cause.version, ())),
         decided_at=cause.decided_at,
         decision=None if cause.decision is None else plain(cause.decision),
     )

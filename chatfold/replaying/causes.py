@@ -1,6 +1,7 @@
 """Where each event of a log came from: a decision, the effect that one began, a user, a deadline, a dead holder. Pure.
 
-Owns the sentence for each type of event. All of it is told from the log alone, without its contents.
+Owns the sentence for each type of event that a worker or a deadline causes; of others it is ``users``'s. All of it is
+told from the log alone, without its contents.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from chatfold.replaying.taken import recorded_decision
+from chatfold.replaying.users import asked_for, said_of_writer, seconds_allowed
 from chatfold.replaying.words import Explanation, error_name, explain
 from events.effects import Effects, Interrupting
 from events.envelope import Recorded
@@ -22,6 +24,7 @@ from events.vocabulary import (
     Acquired,
     ActionExpired,
     ActionExpiredTurnEnded,
+    ActionRequired,
     AttemptStarted,
     CompactionCommitted,
     ContextPersisted,
@@ -58,16 +61,22 @@ class Cause(Struct, frozen=True, kw_only=True):
 class _Before(NamedTuple):
     """What came before an event.
 
-    The newest start of an attempt, the newest end of a turn by a user, and the names of the tools that were called.
+    The newest start of an attempt, the newest end of a turn by a user, the newest question to the client, and the names
+    of the tools that were called.
     """
 
     started: int | None
     ended: int | None
+    asked: Recorded | None
     names: dict[CallKey, str]
 
     def called(self, calls: Iterable[CallKey]) -> str:
         """Return calls with their tools' names."""
-        return ", ".join(f"{self.names[call]} ({call})" if call in self.names else call for call in calls)
+        return ", ".join(map(self.one, calls))
+
+    def one(self, call: CallKey) -> str:
+        """Return a call with its tool's name."""
+        return f"{self.names[call]} ({call})" if call in self.names else call
 
 
 _RELEASES: Final[Mapping[ReleaseReason, str]] = MappingProxyType(
@@ -128,8 +137,12 @@ def _interrupted(_: InterruptionFinished, before: _Before) -> str:
     return "a user ended the turn" + ("" if before.ended is None else f" at version {before.ended}")
 
 
-def _expired(event: ActionExpired | ActionExpiredTurnEnded, _: _Before) -> str:
-    return f"the client did not answer before the deadline of what it was asked at version {event.action}"
+def _expired(event: ActionExpired | ActionExpiredTurnEnded, before: _Before) -> str:
+    asked = before.asked
+    if asked is None or asked.version != event.action or not isinstance(asked.event, ActionRequired):
+        return f"the client did not answer before the deadline of what it was asked at version {event.action}"
+    wanted, allowed = asked_for(asked.event.items, before.one), seconds_allowed(asked.event, asked.envelope)
+    return f"at version {event.action} the client was asked for {wanted}, and nothing came within {allowed:,.0f} s"
 
 
 _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
@@ -149,20 +162,12 @@ _SAYS: Final[Mapping[type, Callable[[Any, _Before], str]]] = MappingProxyType(
         Reconciled: lambda event, _: f"its state was one that must not be, and was repaired: {error_name(event.error)}",
     }
 )
-"""What is said of an event that carries no decision out, by its type; of others it is who wrote it."""
+"""What is said of an event that carries no decision out, by its type; of others it is who did it, and what."""
 
 _OF_AN_ATTEMPT: Final = frozenset(
     {ToolResultRecorded, StepCommitted, CompactionCommitted, ContextPersisted, RetryScheduled, TurnFailed}
 )
 """What comes of an attempt, and so of the decision to begin it."""
-
-_WRITERS: Final = MappingProxyType(
-    {
-        "user": "{} asked for it",
-        "worker": "a worker wrote it beside the turns",
-        "system": "the service did it by itself",
-    }
-)
 
 
 def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
@@ -171,7 +176,7 @@ def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
     Raises:
         InvalidValue: What is given are no events, or not those of one log.
     """
-    before = _Before(None, None, {})
+    before = _Before(None, None, None, {})
     for recorded in one_log(log):
         yield _cause(recorded, before)
         if isinstance(recorded.event, Effects):
@@ -180,6 +185,8 @@ def causes(log: Iterable[Recorded]) -> Iterator[Cause]:
             before = before._replace(started=recorded.version)
         elif isinstance(recorded.event, Interrupting):
             before = before._replace(ended=recorded.version)
+        elif isinstance(recorded.event, ActionRequired):
+            before = before._replace(asked=recorded)
 
 
 def _cause(recorded: Recorded, before: _Before) -> Cause:
@@ -187,16 +194,22 @@ def _cause(recorded: Recorded, before: _Before) -> Cause:
     taken = recorded_decision(event)
     if taken is not None:
         told = explain(taken.decision)
-        calls = before.called(event.calls) if isinstance(event, AttemptStarted) else ""
-        because = f"{told.because}: {calls}" if calls else told.because
+        about = _about(event, before)
+        because = f"{told.because}: {about}" if about else told.because
         return Cause(version=version, event=name, because=because, decided_at=version, decision=told)
     says = _SAYS.get(type(event))
     if says is None:
-        actor = recorded.envelope.actor
-        who = "a user" if actor.id is None else f"the user {actor.id}"
-        return Cause(version=version, event=name, because=_WRITERS[actor.kind].format(who))
+        did = said_of_writer(recorded.envelope.actor, event, before.one)
+        return Cause(version=version, event=name, because=did)
     decided = before.started if type(event) in _OF_AN_ATTEMPT and _of_attempt(event) else None
     return Cause(version=version, event=name, because=says(event, before), decided_at=decided)
+
+
+def _about(event: Any, before: _Before) -> str:
+    """Return the calls that a decision is about, with their tools' names."""
+    if isinstance(event, ActionRequired):
+        return asked_for((item for item in event.items if item.call), before.one)
+    return before.called(event.calls) if isinstance(event, AttemptStarted) else ""
 
 
 def _of_attempt(event: Any) -> bool:

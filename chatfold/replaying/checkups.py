@@ -29,8 +29,8 @@ class Checkup(Struct, frozen=True, kw_only=True):
 
     @property
     def worst(self) -> Incident | None:
-        """Its first fault, or what is told first where none is one; None where nothing happened."""
-        return next((each for each in self.incidents if each.fault), next(iter(self.incidents), None))
+        """What is told first: a fault, where one is; None where nothing happened."""
+        return next(iter(self.incidents), None)
 
     @property
     def kinds(self) -> tuple[IncidentKind, ...]:

@@ -24,6 +24,7 @@ IncidentKind: TypeAlias = Literal[
     "step_limit",
     "failed_turn",
     "run_again",
+    "taken_over",
     "failed_calls",
     "repeated_call",
     "stopped_by_tool",
@@ -33,11 +34,6 @@ IncidentKind: TypeAlias = Literal[
     "open_question",
 ]
 """What can have happened."""
-
-_LEADS_TO: Final[dict[IncidentKind, frozenset[IncidentKind]]] = {
-    "repeated_call": frozenset({"compaction_loop", "step_limit"}),
-}
-"""Kinds that are no faults -> the faults that they lead to."""
 
 
 class Incident(Struct, frozen=True, kw_only=True):
@@ -67,8 +63,9 @@ class Incident(Struct, frozen=True, kw_only=True):
 def incidents(log: Iterable[Recorded]) -> list[Incident]:
     """Return what happened in a chat, the newest turn's first.
 
-    Of one turn faults come first, in the order in which they began; what is no fault and led to one comes before it.
-    Contents are not needed; with them, calls that were repeated with the same arguments are found too.
+    Of one turn faults come first, then the rest, both in the order in which they began; calls that failed stand
+    together, the worst first. Contents are not needed; with them, calls that were repeated with the same arguments are
+    found too, and those that failed are told apart by how.
 
     Args:
         log: Its events, from the first one on.
@@ -77,35 +74,30 @@ def incidents(log: Iterable[Recorded]) -> list[Incident]:
         EventsError: An event cannot be read or applied.
         InvalidValue: What is given are no events, or not those of one log.
     """
-    return [found for ago, turn in enumerate(reversed(list(turns(log)))) for found in _ordered(_of(turn, ago))]
+    return [found for ago, turn in enumerate(reversed(list(turns(log)))) for found in _of(turn, ago)]
 
 
-def _ordered(found: Iterable[Incident]) -> list[Incident]:
-    """Return the incidents of one turn as they are told."""
-    told = list(found)
-    faults = [each for each in told if each.fault]
-    return sorted(told, key=lambda each: (not (each.fault or _led_to(each, faults)), each.since))
+def _of(turn: Turn, ago: int) -> list[Incident]:
+    """Return the incidents of a turn as they are told."""
+    found = [
+        (not fault, sign.told_at, _incident(kind, sign, turn, ago))
+        for kind, (fault, detect) in _KINDS.items()
+        for sign in detect(turn)
+    ]
+    return [incident for *_, incident in sorted(found, key=lambda each: each[:2])]
 
 
-def _led_to(incident: Incident, faults: Iterable[Incident]) -> bool:
-    """Whether what is no fault led to one of some faults: it is of such a kind, and began before."""
-    kinds = _LEADS_TO.get(incident.kind, frozenset())
-    return any(fault.kind in kinds and incident.since < fault.since for fault in faults)
-
-
-def _of(turn: Turn, ago: int) -> Iterator[Incident]:
-    for kind, (fault, detect) in _KINDS.items():
-        for sign in detect(turn):
-            yield Incident(
-                kind=kind,
-                fault=fault,
-                turn=turn.opened_at,
-                turns_ago=ago,
-                since=sign.began,
-                version=sign.version,
-                what=sign.what,
-                advice=sign.advice,
-            )
+def _incident(kind: IncidentKind, sign: Sign, turn: Turn, ago: int) -> Incident:
+    return Incident(
+        kind=kind,
+        fault=_KINDS[kind][0],
+        turn=turn.opened_at,
+        turns_ago=ago,
+        since=sign.began,
+        version=sign.version,
+        what=sign.what,
+        advice=sign.advice,
+    )
 
 
 _KINDS: Final[dict[IncidentKind, tuple[bool, Callable[[Turn], Iterator[Sign]]]]] = {
@@ -116,6 +108,7 @@ _KINDS: Final[dict[IncidentKind, tuple[bool, Callable[[Turn], Iterator[Sign]]]]]
     "step_limit": (True, ends.step_limit),
     "failed_turn": (True, ends.failed_turn),
     "run_again": (False, lost.run_again),
+    "taken_over": (False, lost.taken_over),
     "failed_calls": (False, calls.failed_calls),
     "repeated_call": (False, calls.repeated_call),
     "stopped_by_tool": (False, ends.stopped_by_tool),

@@ -15,7 +15,7 @@ Direction: TypeAlias = Literal[1, -1]
 JUMPS: Final[Mapping[str, Condition]] = MappingProxyType(
     {
         "decision": parse_condition("rule"),
-        "error": parse_condition("error or (status == error and before.status != error)"),
+        "error": parse_condition("error or failed or (status == error and before.status != error)"),
         "tool": parse_condition("tool"),
     }
 )

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from chatfold.cli.output import one_line, printable
 from chatfold.cli.timeline import STATUS_STYLES, note, said_of, text_of, time_of
+from chatfold.replaying.changed import state_changes
 from chatfold.replaying.words import explain
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.styled import DIM, MOST_LINES, NAME, TEXT_WIDTH, head
@@ -20,7 +21,7 @@ from chatstate.classify import STATUS_OF, classify
 from chatstate.table import ANY_TRIGGERS, TABLE
 from events.content import Content
 from events.control import Control
-from events.diff import changes, shown
+from events.diff import shown
 from events.envelope import Recorded
 from events.records import ErrorInfo
 from events.state import ChatState
@@ -45,7 +46,7 @@ _KEYS: Final = MappingProxyType(
             ("click", "go to the line"),
         ),
         "jump": (
-            ("d e o", "to the next decision, error, tool"),
+            ("d e o", "to the next decision, error or failed call, tool"),
             ("D E O", "to the one before"),
             ("t", "to the next event of a transition, by its name"),
             ("/", "to the next event that holds a text"),
@@ -65,7 +66,7 @@ _KEYS: Final = MappingProxyType(
 )
 """What each key does, by what it is for."""
 
-_NOT_TOLD: Final = ("$.version", "$.recorded_at", "$.updated_at")
+NOT_TOLD: Final = ("$.version", "$.recorded_at", "$.updated_at")
 """What changes with every event."""
 
 
@@ -117,15 +118,9 @@ def changed(stepper: Stepper) -> Text:
     else:
         text.append("before the first event\n", NAME)
     head(text, "changed")
-    found = (str(each) for each in _state_changes(stepper.base, stepper.state))
+    found = (str(each) for each in state_changes(stepper.base, stepper.state, ignore=NOT_TOLD))
     _listed(text, found, none="nothing")
     return text
-
-
-def _state_changes(before: ChatState, after: ChatState) -> Iterator[object]:
-    yield from changes(before.control, after.control, ignore=_NOT_TOLD)
-    if before.transcript is not None and after.transcript is not None:
-        yield from changes(before.messages, after.messages)
 
 
 def _event(text: Text, recorded: Recorded) -> None:

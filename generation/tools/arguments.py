@@ -13,10 +13,9 @@ from events.paths import child, item
 from events.values import parse_json_strict
 from generation.foreign import contained, words_of
 from generation.tools.contract import Tool
-from generation.tools.registry import NO_TOOL, CallRefused, ToolSet
+from generation.tools.registry import NO_TOOL, NOT_TAKEN, CallRefused, ToolSet
 
 _MOST: Final = 10
-_REFUSED: Final = "The arguments are not valid, so the tool was not run: "
 _GONE: Final = "The arguments of this call were erased, and the tool was not run without them."
 
 
@@ -35,9 +34,9 @@ def read_arguments(text: str | None) -> dict[str, Json]:
     try:
         value = parse_json_strict(_filled(text))
     except InvalidValue as error:
-        raise CallRefused(f"{_REFUSED}{error}") from None
+        raise CallRefused(f"{NOT_TAKEN}{error}") from None
     if not isinstance(value, dict):
-        raise CallRefused(f"{_REFUSED}$: must be a JSON object")
+        raise CallRefused(f"{NOT_TAKEN}$: must be a JSON object")
     return value
 
 
@@ -70,9 +69,9 @@ def parse_arguments(tool: Tool, text: str | None) -> dict[str, Any]:
         with contained():
             taken = validated(tool, text)
     except ValidationError as error:
-        raise CallRefused(_REFUSED + _explain(error.errors(include_url=False, include_context=False))) from None
+        raise CallRefused(NOT_TAKEN + _explain(error.errors(include_url=False, include_context=False))) from None
     except Exception as error:
-        raise CallRefused(f"{_REFUSED}{words_of(error)}") from error
+        raise CallRefused(f"{NOT_TAKEN}{words_of(error)}") from error
     if tool.function is None:
         _refuse_unknown(tool, value)
         return value
@@ -99,7 +98,7 @@ def _refuse_unknown(tool: Tool, value: dict[str, Json]) -> None:
         return
     unknown = [child("$", name) for name in value if name not in known]
     if unknown:
-        raise CallRefused(_REFUSED + "; ".join(f"{place}: there is no such argument" for place in unknown[:_MOST]))
+        raise CallRefused(NOT_TAKEN + "; ".join(f"{place}: there is no such argument" for place in unknown[:_MOST]))
 
 
 def arguments_problem(tool: Tool, text: str) -> str | None:
@@ -107,13 +106,13 @@ def arguments_problem(tool: Tool, text: str) -> str | None:
     try:
         parse_arguments(tool, text)
     except CallRefused as refusal:
-        return str(refusal).removeprefix(_REFUSED)
+        return str(refusal).removeprefix(NOT_TAKEN)
     return None
 
 
 def was_unfit(output: str) -> bool:
     """Whether a result says that its call was refused for its arguments, or since there was no such tool."""
-    return output.startswith((_REFUSED, *NO_TOOL))
+    return output.startswith((NOT_TAKEN, *NO_TOOL))
 
 
 def fits(tools: ToolSet, name: str, text: str) -> bool:

@@ -12,6 +12,8 @@ _NOT_FOUND: Final = "Tool not found: "
 _NOT_ACTIVE: Final = "Tool not active in this turn: "
 NO_TOOL: Final = (_NOT_FOUND, _NOT_ACTIVE)
 """How it begins what a model is told that called a tool which there is not."""
+NOT_TAKEN: Final = "The arguments are not valid, so the tool was not run: "
+"""How it begins what a model is told that gave arguments which the tool does not take."""
 
 
 class CallRefused(Exception):

@@ -16,7 +16,7 @@ from tests.meta.source import ROOT
 
 CAUSES = {
     "lost_result": "The result of charge_card (5.0.1) was lost: the worker that ran the chat died",
-    "compaction_loop": "The model called read_page 8 times with the same arguments, from version 5 on",
+    "compaction_loop": "The conversation was compacted 3 times in one turn, 2 of them after no more than 3 answers",
     "stop_after_wrong": "The turn was ended since look_up (5.0.1) stops it (stop_after)",
     "silent_client": "The client never answered: at version 6 it was asked for the result of pick_seat",
     "retry_storm": "8 model calls of the turn failed (8 times rate_limit, status 429), from version 5 on",

@@ -63,6 +63,7 @@ class WhyLine(Shape, frozen=True, kw_only=True, tag="why"):
         version: The event's.
         event: Its type.
         because: Why it is there.
+        happened: What went wrong there, or ended its turn, as ``doctor`` says it; of most events nothing.
         decided_at: The version of the event with the decision behind it; ``null`` where none is.
         decision: Of an event that carries a decision out: ``rule``, ``action``, ``when`` its rule holds, ``because``,
             what was ``read``, the rules that were ``passed`` by (``rule``, ``action``, ``because`` each), and the
@@ -73,5 +74,6 @@ class WhyLine(Shape, frozen=True, kw_only=True, tag="why"):
     version: int
     event: str
     because: str
+    happened: tuple[str, ...]
     decided_at: int | None
     decision: Any

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from chatfold.replaying.signs.sign import SECOND, Sign, named
+from chatfold.replaying.signs.sign import Sign, named
 from chatfold.replaying.turns import Turn
+from chatfold.replaying.users import asked_for, seconds_allowed
 from events import vocabulary as v
 from events.replay import ReplayStep
 
@@ -46,22 +46,13 @@ def _asked(step: ReplayStep, *, open_now: bool = False) -> str:
     if action is None:  # pragma: no cover -- an action that ends was open
         return "it was asked something"
     calls = control.indexes.open_calls
-    wanted = ", ".join(
-        f"{_ASKED[item.kind]} {named(calls, (item.call,))}" if item.call else _ASKED[item.kind] for item in action.items
-    )
+    wanted = asked_for(action.items, lambda call: named(calls, (call,)))
     return f"at version {action.id} it was asked for {wanted}"
-
-
-_ASKED: Final = {
-    "client_call": "the result of",
-    "approval": "approval of",
-    "budget": "whether the budget may be raised",
-}
 
 
 def _allowed(turn: Turn, action: int) -> float:
     """Return the seconds that an answer might take."""
     for step, event in turn.of(v.ActionRequired):
         if step.recorded.version == action:
-            return (event.deadline - step.recorded.envelope.recorded_at) / SECOND
+            return seconds_allowed(event, step.recorded.envelope)
     return 0.0

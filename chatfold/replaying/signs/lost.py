@@ -1,4 +1,4 @@
-"""Calls that ran when their worker died or let the chat go, or when their turn ended.
+"""Calls of tools that ran when their worker died or let the chat go, or when their turn ended; and model calls.
 
 One event is one sign: where it leaves some calls unknown, those that are run once more are told with them; and where
 the failure of a turn is such an event, it is told here, or says itself what is run once more.
@@ -7,16 +7,18 @@ the failure of a turn is such an event, it is told here, or says itself what is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from chatfold.replaying.signs.sign import Sign, last_end, named
+from chatfold.replaying.signs.sign import SECOND, Sign, last_end, named
 from chatfold.replaying.turns import Turn
 from chatfold.replaying.words import error_name
 from events import vocabulary as v
 from events.effects import Effects
 from events.ids import CallKey
 from events.reasons import Reason
+from events.records import MODEL_KINDS, AttemptKind
 from events.replay import ReplayStep
 
 _Lost: TypeAlias = v.Acquired | v.Released | v.TurnFailed
@@ -80,6 +82,36 @@ def run_again(turn: Turn) -> Iterator[Sign]:
                 'Nothing, where what is declared with crash="rerun" does no harm twice. Look for what made the worker '
                 "end at that time.",
             )
+
+
+def taken_over(turn: Turn) -> Iterator[Sign]:
+    """Model calls that ran when their worker died; no tool did anything that is not known."""
+    for at, step in enumerate(turn.steps):
+        event, running = step.recorded.event, step.before.control.running
+        if not isinstance(event, v.Acquired) or not event.takeover or event.unknown or event.again:
+            continue
+        if running is not None and running.kind in MODEL_KINDS:
+            same_turn = takewhile(lambda later: not isinstance(later.recorded.event, v.ENDS_TURN), turn.steps[at + 1 :])
+            again = next((later for later in same_turn if _starts(later, running.kind)), None)
+            yield Sign(
+                step.recorded.version,
+                f"The worker that ran the chat died during a model call, and another one took the chat over: "
+                f"{_called_again(again, running.started_at)}.",
+                "Nothing: no call of a tool was lost. Look for what made the worker end at that time; the setting "
+                "lease says how soon another one takes over.",
+            )
+
+
+def _starts(step: ReplayStep, kind: AttemptKind) -> bool:
+    event = step.recorded.event
+    return isinstance(event, v.AttemptStarted) and event.kind == kind
+
+
+def _called_again(again: ReplayStep | None, started_at: int) -> str:
+    if again is None:
+        return "the model was not called again"
+    lost = (again.recorded.envelope.recorded_at - started_at) / SECOND
+    return f"the model was called again at version {again.recorded.version}, and {lost:,.1f} s were lost"
 
 
 def told_as_failed(turn: Turn, step: ReplayStep) -> bool:

@@ -27,17 +27,24 @@ class Sign(Struct, frozen=True):
         what: What happened.
         advice: What to do about it.
         since: Where it began; None for at that event.
+        place: The version by which it is ordered among others of the turn; None for where it began.
     """
 
     version: int
     what: str
     advice: str
     since: int | None = None
+    place: int | None = None
 
     @property
     def began(self) -> int:
         """The version at which it began."""
         return self.version if self.since is None else self.since
+
+    @property
+    def told_at(self) -> int:
+        """The version by which it is ordered."""
+        return self.began if self.place is None else self.place
 
 
 def named(calls: Sequence[OpenCall], keys: Sequence[CallKey]) -> str:

@@ -222,6 +222,14 @@ def test_a_model_whose_provider_is_not_there_is_refused_or_told(chats: Cli) -> N
     assert "unless the workers that run agent asking have it" in told.err
 
 
+def test_an_agent_that_is_not_known_here_is_told(chats: Cli) -> None:
+    told = chats.ok("fork", "talk", "--agent", "nobody", "--as", "copy")
+    assert "agent nobody of --agent is not known here (known: " in told.err
+    assert "the fork's turns wait until a worker runs that has it" in told.err
+    assert "not known here" not in chats.ok("fork", "talk", "--agent", "assistant", "--as", "other").err
+    assert "not known here" not in chats.ok("fork", "asks", "--agent", "asking", "--as", "third").err
+
+
 def test_a_bisect_that_finds_nothing_says_which_words_the_log_has(logs: Cli) -> None:
     done = logs.run("bisect", "A-1.jsonl", "--when", "tool == look_upp and agent == support")
     assert done.code == 1

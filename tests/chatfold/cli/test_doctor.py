@@ -88,6 +88,13 @@ def test_of_a_folder_each_log_gets_a_line_and_each_kind_a_count(cli: Cli) -> Non
     assert "lost_result 1" in done.err
 
 
+def test_a_log_alone_and_among_others_is_told_by_the_same_first(cli: Cli) -> None:
+    logs = sorted(str(log) for log in INCIDENTS.glob("*.jsonl"))
+    among = {line["log"]: line["what"] for line in cli.run("doctor", *logs, "--json", "--jobs", "1").lines}
+    alone = {log: [each["what"] for each in cli.run("doctor", log, "--json").lines[0]["incidents"]] for log in logs}
+    assert among == {log: next(iter(told), None) for log, told in alone.items()}
+
+
 def test_several_logs_without_a_fault_are_fine_but_for_strict(cli: Cli) -> None:
     logs = [str(INCIDENTS / f"{name}.jsonl") for name in ("stop_after_good", "stop_after_wrong")]
     assert "stopped_by_tool at version 9" in cli.ok("doctor", *logs).out

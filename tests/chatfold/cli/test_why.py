@@ -9,8 +9,15 @@ import pytest
 from chatfold.cli import why
 from tests.chatfold.cli.kit import Cli
 from tests.chatfold.replaying.kit import decided, events_of, helped, written
+from tests.meta.source import ROOT
 
 EVENTS = events_of(helped())
+
+
+HUNG_UP = (
+    "The turn was ended since hang_up (25.0.0) stops it (stop_after): the model was not asked again after the result, "
+    "so there is no answer to it."
+)
 
 
 @pytest.fixture
@@ -23,6 +30,7 @@ def test_a_decision_is_told_with_what_was_passed_by(cli: Cli, file: str) -> None
     version = decided(EVENTS, "D4").version
     assert cli.ok("why", file, str(version)).out.splitlines() == [
         f"version {version}, turn_finished",
+        f"  happened   {HUNG_UP}",
         "  decided    D4 finish(stop_after_tool)",
         "  because    the turn has a result of a stop-after tool that is no error",
         "  read       stop_after_tool true",
@@ -45,19 +53,20 @@ def test_another_event_is_told_by_the_decision_behind_it(cli: Cli, file: str) ->
     ]
     assert cli.ok("why", file, "1").out.splitlines() == [
         "version 1, chat_created",
-        "  because    the user ada asked for it",
+        "  because    the user ada began the chat with agent support and sent a message",
         "  decided    nothing was decided here",
     ]
 
 
 def test_without_a_version_the_newest_turn_is_told(cli: Cli, file: str) -> None:
     out = cli.ok("why", file).out.splitlines()
-    assert out[0] == "  30  message_sent               a user asked for it"
+    assert out[0] == "  30  message_sent               the user sent a message"
     assert out[17] == (
         "  47  turn_finished              D7 finish(max_steps): the turn has 3 steps, and at most 3 are allowed"
     )
     assert out[18:22] == ["help-1.jsonl is waiting (W) after version 47.", "", "version 47, turn_finished", *out[21:22]]
-    assert out[21] == "  decided    D7 finish(max_steps)"
+    assert out[21].startswith("  happened   The turn was ended after 3 steps, ")
+    assert out[22] == "  decided    D7 finish(max_steps)"
     whole = cli.ok("why", file, "--all").out.splitlines()
     assert whole[29:] == out
     assert whole[0].startswith("   1  chat_created ")
@@ -80,6 +89,9 @@ def test_why_as_json(cli: Cli, file: str) -> None:
         "version": 47,
         "event": "turn_finished",
         "because": "the turn has 3 steps, and at most 3 are allowed",
+        "happened": [
+            "The turn was ended after 3 steps, which is all that max_steps allows. The model called look_up 3 times."
+        ],
         "decided_at": 47,
     }
     assert decision["read"] == {"last": "tool", "steps": 3, "max_steps": 3}
@@ -93,9 +105,16 @@ def test_why_as_json(cli: Cli, file: str) -> None:
     assert [line["version"] for line in cli.ok("why", file, "--all", "--json").lines] == list(range(1, 48))
 
 
+def test_more_leads_to_at_least_what_doctor_says(cli: Cli) -> None:
+    for log in (ROOT / "tests" / "incidents").glob("*.jsonl"):
+        (told,) = cli.run("doctor", str(log), "--json").lines
+        for each in told["incidents"]:
+            assert each["what"] in cli.ok("why", str(log), str(each["version"])).out
+
+
 def test_a_chat_of_a_store_is_told(chats: Cli) -> None:
     asks = chats.ok("why", "asks").out
-    assert "D2 require_action: the client owes 1 call\n" in asks
+    assert "D2 require_action: the client owes 1 call: the result of " in asks
     assert "asks is requires_action (A0) after version " in asks
     broken = chats.ok("why", "broken").out
     assert "broken is error (E0) after version " in broken

@@ -15,6 +15,7 @@ from chatfold.testing import ClassifiedError, Fail, ScriptedProvider, Turn, UseT
 from events.envelope import Recorded
 from events.messages import Usage
 from events.vocabulary import TurnFailed
+from generation.tools.registry import NOT_TAKEN
 from tests.meta.source import ROOT
 
 CORPUS = ROOT / "tests" / "corpus" / "v0.2"
@@ -27,6 +28,8 @@ MODEL = ModelConfig(provider="scripted", name="m", context_limit=1_000, max_outp
 @tool
 def peek(place: str) -> str:
     """Look somewhere."""
+    if place == "broken":
+        raise RuntimeError("database away")
     return f"nothing at {place}"
 
 
@@ -64,7 +67,11 @@ def test_contents_are_not_needed(name: str) -> None:
     log = LOGS[name].read()
     full = [each for each in incidents(log.recorded()) if each.kind != "repeated_call"]
     bare = incidents(log.bare())
-    assert [(each.kind, each.version) for each in bare] == [(each.kind, each.version) for each in full]
+    told, known = (
+        [(each.kind, each.version) for each in found if each.kind != "failed_calls"] for found in (bare, full)
+    )
+    assert told == known
+    assert set(kinds(bare)) == set(kinds(full)), "how a call failed is told by its text, that it did is not"
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -163,15 +170,15 @@ def test_one_event_is_one_incident(name: str) -> None:
     assert len(set(told)) == len(told)
 
 
-def test_calls_that_were_repeated_before_the_fault_stand_above_it() -> None:
+def test_a_fault_stands_above_calls_that_were_repeated_before_it() -> None:
     found = incidents(LOGS["compaction_loop"].read().recorded())
-    assert kinds(found) == ["repeated_call", "compaction_loop", "step_limit"]
-    assert [each.since for each in found] == sorted(each.since for each in found)
+    assert kinds(found) == ["compaction_loop", "step_limit", "repeated_call"]
+    assert found[-1].what.endswith("with the same arguments, from version 5 on.")
     summary = turn("They looked.", usage=Usage(input=900))
     compacted_first = played([*[look("a", 900), summary, look("b")] * 4, "Hi."])
     assert kinds(compacted_first) == ["compaction_loop", "repeated_call", "repeated_call"]
     later = played([*map(look, "abcd"), *[look("e")] * 3], limits=Limits(max_steps=7))
-    assert kinds(later) == ["repeated_call", "step_limit"]
+    assert kinds(later) == ["step_limit", "repeated_call"]
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -180,10 +187,50 @@ def test_a_turn_is_ended_by_users_once(name: str) -> None:
     assert len({each.turn for each in found}) == len(found)
 
 
-def test_calls_that_failed_are_counted_and_the_last_error_is_shown() -> None:
-    (sign,) = (each for each in incidents(LOGS["tools"].read().recorded()) if each.kind == "failed_calls")
-    assert not sign.fault
-    assert "nowhere once, add once, breaks once; at last: RuntimeError: broken" in sign.what
+def test_calls_that_failed_are_told_by_tool_and_way_the_worst_first() -> None:
+    script: list[Turn | str] = [
+        turn(UseTool("nowhere", {})),
+        turn(UseTool("peek", {"wrong": 1})),
+        look("broken"),
+        look("broken"),
+        "Hi.",
+    ]
+    found = played(script)
+    assert kinds(found) == ["failed_calls"] * 3
+    assert [each.what.partition("; the model was told")[::2] for each in found] == [
+        ("The model called peek 2 times, which ended in an error", ", at last: RuntimeError: database away."),
+        (
+            "The model called nowhere once, and there is no such tool, or it is not active",
+            ": Tool not found: nowhere. Nothing was run.",
+        ),
+        (
+            "The model called peek once, with arguments that it does not take",
+            f": {NOT_TAKEN}$.place: Field required; $.wrong: Extra inputs are not permitted.",
+        ),
+    ]
+    assert found[0].version > found[2].version > found[1].version
+    assert not any(each.fault for each in found)
+
+
+def test_the_ways_in_which_calls_failed_are_bounded() -> None:
+    found = played([turn(*(UseTool(f"no_{number}", {}) for number in range(7))), "Hi."])
+    assert kinds(found) == ["failed_calls"] * 5
+    assert found[-1].what.endswith(". Calls failed in 2 more ways.")
+
+
+def test_a_call_that_was_not_approved_did_not_fail() -> None:
+    log = LOGS["approval"].read().recorded()
+    assert "failed_calls" not in kinds(incidents(log))
+
+
+def test_a_worker_that_died_during_a_model_call_is_told_with_the_time_that_was_lost() -> None:
+    lost = [each for each in incidents(LOGS["lost_thrice"].read().recorded()) if each.kind == "taken_over"]
+    died = "The worker that ran the chat died during a model call, and another one took the chat over: "
+    assert [(each.fault, each.what) for each in lost] == [
+        (False, f"{died}the model was called again at version 6, and 23.0 s were lost."),
+        (False, f"{died}the model was called again at version 8, and 24.0 s were lost."),
+        (False, f"{died}the model was not called again."),
+    ]
 
 
 def test_the_newest_turn_comes_first() -> None:

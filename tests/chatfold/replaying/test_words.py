@@ -15,7 +15,18 @@ from events.content import Content
 from events.effects import EventBase
 from events.envelope import Recorded
 from events.ids import CallKey, WorkerId
-from events.records import Actor, ActorKind, Decision, ErrorInfo
+from events.messages import Message
+from events.parts import ToolResultPart
+from events.records import (
+    NO_LIMIT,
+    Actor,
+    ActorKind,
+    ApprovalAnswer,
+    Budget,
+    BudgetAnswer,
+    Decision,
+    ErrorInfo,
+)
 from events.upcasting import REGISTRY
 from generation.decide import RULES
 from generation.rule_words import NOT_RECORDED
@@ -25,6 +36,13 @@ from tests.golden.events_v0_2 import EVENTS as EVENTS_V0_2
 from tests.meta.source import ROOT
 
 EVENTS = events_of(helped())
+
+
+def result(call: CallKey, *, is_error: bool = False) -> Message:
+    """Return the message of a result."""
+    return Message(role="tool", parts=(ToolResultPart(call=call, is_error=is_error, output=Content("Secret")),))
+
+
 TOLD = list(causes(EVENTS))
 
 
@@ -71,10 +89,10 @@ def test_an_event_is_told_by_what_is_behind_it() -> None:
         "1 local call may run: look_up (5.0.1)",
         "it is what came of attempt 1, which version 6 began: the result of look_up (5.0.1)",
     ]
-    assert TOLD[0].because == "the user ada asked for it"
+    assert TOLD[0].because == "the user ada began the chat with agent support and sent a message"
     assert (TOLD[1].because, TOLD[1].decided_at) == ("a worker took the chat up", None)
     assert TOLD[16].event == "results_submitted"
-    assert TOLD[16].because == "a user asked for it"
+    assert TOLD[16].because == "the user gave the result of where (15.0.0)"
     for cause, recorded in zip(TOLD, EVENTS, strict=True):
         decision = decision_of(recorded)
         assert (cause.version, cause.event) == (recorded.version, recorded.envelope.type)
@@ -82,6 +100,66 @@ def test_an_event_is_told_by_what_is_behind_it() -> None:
         if cause.decision is not None:
             assert cause.decided_at == cause.version
             assert cause.because.startswith(cause.decision.because)
+
+
+def test_what_the_client_is_asked_for_is_told_and_that_it_did_not_answer() -> None:
+    at = next(at for at, each in enumerate(EVENTS) if isinstance(each.event, v.ActionRequired))
+    assert TOLD[at].because == "the client owes 1 call: the result of where (15.0.0)"
+    expired = Recorded(replace(EVENTS[at].envelope, version=at + 2, type="x"), v.ActionExpired(action=at + 1))
+    said = list(causes([*EVENTS[: at + 1], expired]))[-1].because
+    asked_at = f"at version {at + 1} the client was asked for the result of where (15.0.0)"
+    assert said == f"{asked_at}, and nothing came within 300 s"
+
+
+CALL, OTHER = CallKey("5.0.1"), CallKey("5.0.2")
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            v.ResultsSubmitted(action=6, approvals=(ApprovalAnswer(call=CALL, approved=True),)),
+            "approved look_up (5.0.1)",
+        ),
+        (
+            v.ResultsSubmitted(
+                action=6,
+                approvals=(
+                    ApprovalAnswer(call=CALL, approved=False),
+                    ApprovalAnswer(call=OTHER, approved=True, arguments=Content("{}")),
+                ),
+                added=(result(CALL, is_error=True),),
+            ),
+            "did not approve look_up (5.0.1), approved 5.0.2 with other arguments",
+        ),
+        (
+            v.ResultsSubmitted(action=6, added=(result(CALL), result(OTHER, is_error=True))),
+            "gave the result of look_up (5.0.1), gave an error as the result of 5.0.2",
+        ),
+        (
+            v.ResultsSubmitted(
+                action=6,
+                budget=BudgetAnswer(end_turn=False, raised=Budget(turns=5, cost_micros=1_500_000, tokens=NO_LIMIT)),
+            ),
+            "raised tokens to no limit, cost to 1.5, turns to 5",
+        ),
+        (
+            v.ResultsSubmitted(action=6, budget=BudgetAnswer(end_turn=False)),
+            "let the turn go on with the budget as it is",
+        ),
+        (v.ResultsSubmitted(action=6, budget=BudgetAnswer(end_turn=True)), "let the turn end, whose budget is spent"),
+        (v.MessageSent(model="a/b", effort="low"), "sent a message, with model a/b and effort low from now on"),
+        (v.ModelChanged(), "chose the model of the agent from now on"),
+        (v.ActiveToolsChanged(tools=("pay", "look_up")), "set the active tools: pay, look_up"),
+        (v.AgentChanged(agent="sales"), "gave the chat to agent sales"),
+        (v.TitleChanged(title=Content("Secret")), "set the title"),
+        (v.TurnInterrupted(), "interrupted the turn"),
+    ],
+)
+def test_what_a_user_did_is_told_without_a_text(event: v.Event, said: str) -> None:
+    envelope = replace(EVENTS[0].envelope, version=6, type=event.type, actor=Actor(kind="user"))
+    cause = list(causes([*EVENTS[:5], Recorded(envelope, event)]))[-1]
+    assert cause.because == f"the user {said}"
 
 
 RATE = ErrorInfo(kind="rate_limit", message=Content("Slow down."), status_code=429)
@@ -116,7 +194,7 @@ CALLS = (CallKey("5.0.1"), CallKey("5.0.2"))
             None,
         ),
         (v.Reconciled(error=LOST), "its state was one that must not be, and was repaired: worker_lost", None),
-        (v.ContextMarked(mark="stale"), "a worker wrote it beside the turns", None),
+        (v.ContextMarked(mark="stale"), "a worker marked the context as stale, beside the turns", None),
     ],
     ids=lambda value: value.type if isinstance(value, EventBase) else str(value)[-20:],
 )

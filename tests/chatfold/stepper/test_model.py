@@ -22,8 +22,10 @@ from events.codec import decode_each
 from events.errors import InvalidValue, LogFileError
 from events.logfile import parse_event_line, read_log
 from events.replay import state_at
+from events.vocabulary import results_of
 from generation.agents import Agent
 from generation.tools.contract import Tool
+from tests.chatfold.cli.kit import Cli
 from tests.chatfold.stepper.kit import look_up, opened, written
 from tests.meta.source import ROOT
 
@@ -101,6 +103,27 @@ def test_a_log_is_opened_without_reading_its_events_and_a_jump_reads_few(tmp_pat
 )
 def test_jumps(log: LongLog, name: str, start: int, direction: Direction, found: int | None) -> None:
     assert find(Stepper(log).points, JUMPS[name], start, direction) == found
+
+
+def test_a_failed_call_of_a_tool_is_an_error_to_jump_to() -> None:
+    points = Stepper(opened(ROOT / "tests" / "corpus" / "v0.2" / "tools.jsonl")).points
+    recorded = [points.recorded(version) for version in range(1, len(points) + 1)]
+    failed = [each.version for each in recorded if any(part.failed for part in results_of(each.event))]
+    found, version = [], 0
+    while (at := find(points, JUMPS["error"], version)) is not None:
+        found.append(version := at)
+    assert failed
+    assert set(failed) <= set(found)
+
+
+@pytest.mark.parametrize(("version", "path"), [(7, "$.results["), (8, "$.messages["), (21, "$.status")])
+def test_the_pane_says_what_changed_as_diff_does(file: Path, log: LongLog, version: int, path: str) -> None:
+    stepper = Stepper(log, version)
+    lines = views.changed(stepper).plain.partition("changed\n")[2].splitlines()
+    said = Cli(file).run("diff", str(file), "--at", str(version - 1), "--to", str(version)).out.splitlines()
+    told = [line.removeprefix("$.") for line in said if line.partition(":")[0] not in views.NOT_TOLD]
+    assert [line.replace(", not loaded", "") for line in lines] == told, "its states hold no contents"
+    assert any(line.startswith(path) for line in said)
 
 
 def test_jumps_to_transitions_and_texts(log: LongLog) -> None:
