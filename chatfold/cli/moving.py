@@ -128,12 +128,14 @@ def run_migrate(out: Out, *, finish: bool, json: bool, db: str | None, log_level
     """Migrate the database; see the command.
 
     Raises:
+        UsageProblem: An upgrade shall be finished of a database that does not exist.
         typer.Exit: With 1, where a worker of an older release lives.
     """
     from store.migrate import migrate
     from store.schema import NEEDED
 
-    url = store_url(load_settings(db, log_level))
+    settings = load_settings(db, log_level)
+    url = existing_store(settings) if finish else store_url(settings)
     migrate(url)
     older = asyncio.run(_finish(url)) if finish else []
     if older:

@@ -142,9 +142,9 @@ class _Check:
     def _chat(self, old: object, new: object) -> None:
         """Look at the id that the log is known by, where it has one: that of an imported chat is not in its facts."""
         if isinstance(new, str):
-            self._contents.never(new)
+            self._names.at = 1
+            self._look("chats", new)
             if new == old:
-                self._names.at = 1
                 self._names.learn("chats", old, new)
 
     def _facts(self, old: StoredEvent, new: StoredEvent) -> None:
@@ -156,8 +156,7 @@ class _Check:
             (kind_of_actor(was.actor), was.actor.id or "", now.actor.id or ""),
         ):
             self._names.learn(kind, one, other)
-            if kind not in _DRAWN:
-                self._contents.never(other)
+            self._look(kind, other)
         if replace(was, actor=replace(was.actor, id=now.actor.id), command=now.command) != now:
             self._problems.append(f"version {version}: its envelope is another")
             return
@@ -168,11 +167,17 @@ class _Check:
         walk(cls, msgspec.json.decode(new.facts), shown)
         for (kind, one), (_, other) in zip(seen.found, shown.found, strict=False):
             self._names.learn(kind, one, other)
-            if kind not in _DRAWN:
-                self._contents.never(other)
+            self._look(kind, other)
         expected = walk(cls, facts, self._names)
         if new.facts != (old.facts if expected == facts else msgspec.json.encode(expected)):
             self._problems.append(f"version {version}: its facts are other ones, and not by a name alone")
+
+    def _look(self, kind: Kind, name: str) -> None:
+        """Look for what must not be in a name of the redacted log."""
+        if kind not in _DRAWN:
+            mapped = f', or {kind} = "map" under [names],' if self._rules.keeps(kind) else ""
+            advice = f": another name for it under [rename.{kind}]{mapped} helps"
+            self._contents.never(name, f"a name ({kind})", self._names.at, advice)
 
     def _states(self) -> None:
         """Fold both, and compare states, decisions and contents after each event."""

@@ -53,11 +53,13 @@ def test_exit_codes(arguments: list[str], code: int, capsys: pytest.CaptureFixtu
     assert said.err.count("\n") == bool(code)
 
 
-def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guard.run(app, []) == 2
+@pytest.mark.parametrize(("group", "first"), [([], "chat"), (["corpus"], "check")])
+def test_no_command_shows_the_help(group: list[str], first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.run(app, group) == 2
     said = capsys.readouterr()
-    assert (said.out.startswith("Usage: chatfold [OPTIONS] COMMAND"), said.err) == (True, "")
-    assert "\n  chat " in said.out
+    usage = f"Usage: {' '.join(['chatfold', *group])} [OPTIONS] COMMAND"
+    assert (said.out.startswith(usage), said.err) == (True, "")
+    assert f"\n  {first} " in said.out
 
 
 @pytest.mark.parametrize(

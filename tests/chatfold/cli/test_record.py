@@ -86,7 +86,9 @@ def test_what_is_left_in_clear_is_told(chats: Cli) -> None:
 def test_rules_say_what_stays(chats: Cli) -> None:
     Path("rules.toml").write_text('never = ["assistant"]\n[names]\nagents = "keep"\nchats = "keep"\n')
     done = chats.run("record", "talk", "--redact", "rules.toml", "-o", "out")
-    assert (done.code, done.out) == (1, "talk: its redacted form is not sound: text 1 of the rules' never is in it\n")
+    refused = "talk: its redacted form is not sound: text 1 of the rules' never is in a name (agents), first at version 1"
+    helps = "another name for it under [rename.agents] helps"
+    assert (done.code, done.out) == (1, f"{refused}: {helps}\n")
     assert list(Path("out").iterdir()) == []
     Path("rules.toml").write_text('[names]\nchats = "keep"\n[rename.agents]\nassistant = "helper"\n')
     chats.ok("record", "talk", "--redact", "rules.toml", "-o", "out")
