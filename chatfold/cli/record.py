@@ -19,7 +19,7 @@ from msgspec import Struct
 from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.progress import progress
-from chatfold.cli.shapes import RecordedLine
+from chatfold.cli.shapes import RecordedLine, UnusedRenameLine
 from chatfold.cli.sources import all_chats, all_named
 from chatfold.randomness import RANDOM
 from chatfold.redacting.errors import KeyTooShort, RedactionRulesError
@@ -28,6 +28,7 @@ from chatfold.redacting.picking import TRIGGERS, Picking
 from chatfold.redacting.record import Order, Recording, record_log
 from chatfold.redacting.rules import RedactionRules, read_redaction_rules
 from chatfold.redacting.streams import KEY_BYTES, Streams
+from chatfold.redacting.unused import unused_renames
 from chatfold.replaying.many import each
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([mhd])")
@@ -76,6 +77,7 @@ def run_record(
                 _tell(out, recording, json=json)
     if not json:
         _sum_up(out, told, len(logs))
+    _tell_unused(out, order.rules, told, json=json)
     if any(recording.failed for recording in told):
         raise typer.Exit(FAILED)
 
@@ -188,6 +190,16 @@ def _sum_up(out: Out, told: Sequence[Recording], looked_at: int) -> None:
         out.data.line("left in clear:")
     for kind, texts in clear.items():
         out.data.line(f"  {kind}: {_shown(kind, texts)}")
+
+
+def _tell_unused(out: Out, rules: RedactionRules, told: Sequence[Recording], *, json: bool) -> None:
+    """Say which renames did nothing: a misspelt one leaves the name that was meant in clear."""
+    checked = [recording.checked.names for recording in told if recording.checked is not None]
+    for unused in unused_renames(rules, checked) if checked else ():
+        if json:
+            out.data.json(UnusedRenameLine(rule=unused.rule, problem=unused.problem))
+        else:
+            out.warn(f"{unused.rule}: {unused.problem}")
 
 
 def _shown(kind: Kind, texts: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
 from chatfold.redacting.names import KNOWN
 from chatfold.redacting.pairs import ContentPairs
-from chatfold.redacting.rules import RedactionRules
+from chatfold.redacting.rules import KINDS, RedactionRules
 from chatstate.audit import audit
 from events.codec import decode_each
 from events.control import Control, encode_control
@@ -61,6 +61,7 @@ class RedactionCheck(Struct, frozen=True, kw_only=True):
         contents: Contents that were compared.
         unchanged: Those of them that are what they were: blank ones, and JSON without a text or a number.
         clear: Every distinct text that the facts still have, in the order of kinds and texts.
+        names: Names that the original has, of the kinds of which the rules rename some.
     """
 
     problems: tuple[str, ...]
@@ -68,6 +69,7 @@ class RedactionCheck(Struct, frozen=True, kw_only=True):
     contents: int
     unchanged: int
     clear: tuple[ClearText, ...]
+    names: Mapping[Kind, frozenset[str]] = {}
 
 
 class Stored(Protocol):
@@ -137,6 +139,7 @@ class _Check:
             contents=self._contents.count,
             unchanged=self._contents.unchanged,
             clear=self._names.clear(),
+            names={kind: self._names.of(kind) for kind in KINDS if self._rules.rename.get(kind)},
         )
 
     def _chat(self, old: object, new: object) -> None:
@@ -255,6 +258,10 @@ class _Pairs:
         if self._old.setdefault((kind, new), old) != old:
             self.problems.append(f"version {self.at}: {new!r} ({kind}) stands for two names")
         self._first.setdefault((kind, old), self.at)
+
+    def of(self, kind: Kind) -> frozenset[str]:
+        """Return the names of a kind that were there."""
+        return frozenset(old for known, old in self._new if known == kind)
 
     def text(self, kind: Kind, text: str) -> str:
         """Return what stands for a text."""
