@@ -14,6 +14,7 @@ from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import command, existing_store, load_settings
 from chatfold.cli.shapes import ForkedLine
+from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.randomness import new_id
 from chatfold.replaying.effects import ToolEffect, effects_after
@@ -72,7 +73,8 @@ def run_fork(
     if at > len(log.events):
         raise UsageProblem(f"{fork.chat} has no version {at}; its last is {len(log.events)}")
     loaded = load_agents(agents) if agents else []
-    tried = asyncio.run(_try(settings, fork, loaded, log))
+    with told_as(chat_id="--as", agent="--agent", message="--message"):
+        tried = asyncio.run(_try(settings, fork, loaded, log))
     if fork.model is not None and not loaded:
         _check_provider(out, fork.model, tried.agent)
     effects = tuple(effects_after(log.bare(), at))

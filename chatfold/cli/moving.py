@@ -12,6 +12,7 @@ from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
 from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
+from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.files import write_whole
 from chatfold.replaying.logs import file_name, read_file
@@ -73,7 +74,8 @@ def run_import(
     log = read_file(file)
     settings = load_settings(db, log_level)
     try:
-        imported = asyncio.run(_import(settings, log, name=file_name(file), as_id=as_id, adopt=adopt))
+        with told_as(as_id="--as"):
+            imported = asyncio.run(_import(settings, log, name=file_name(file), as_id=as_id, adopt=adopt))
     except DigestMismatch as error:
         raise Failure(
             f"{file_name(file)} is not as it was written ({error}); `chatfold verify` says more, nothing was imported"
@@ -112,7 +114,8 @@ def adopting(chat: str, db: str | None) -> str:
 def run_adopt(out: Out, chat: str, *, json: bool, db: str | None, log_level: str | None) -> None:
     """Take a foreign chat over; see the command."""
     settings = load_settings(db, log_level)
-    version = asyncio.run(_adopt(existing_store(settings), settings, chat))
+    with told_as(chat="CHAT"):
+        version = asyncio.run(_adopt(existing_store(settings), settings, chat))
     if json:
         out.data.json(Adopted(chat=chat, version=version))
     else:

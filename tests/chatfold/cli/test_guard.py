@@ -7,6 +7,7 @@ import typer
 
 from chatfold.cli import guard
 from chatfold.cli.app import app
+from tests.chatfold.cli.kit import Cli
 
 
 @pytest.mark.parametrize("name", guard._KNOWN)
@@ -89,3 +90,20 @@ def test_every_command_teaches_by_examples(command: str, capsys: pytest.CaptureF
     assert f"  Examples:\n    chatfold {command}" in said or f"| chatfold {command}" in said
     # All but what draws a screen and prints nothing, and what writes a page for people.
     assert ("--json" in said) is (command not in {"step", "report"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("import", "talk.jsonl", "--as", "a/b"), "--as: the id of a chat has no slash"),
+        (("fork", "talk", "--as", "a/b"), "--as: the id of a chat has no slash"),
+        (("fork", "talk", "--agent", ""), "--agent: is empty"),
+        (("fork", "talk", "--message", " "), "--message: the text is blank"),
+        (("chat", "hi", "--chat", "a/b"), "--chat: the id of a chat has no slash"),
+        (("adopt", ""), "CHAT: is empty"),
+    ],
+)
+def test_what_the_engine_refuses_is_told_by_the_option(chats: Cli, arguments: tuple[str, ...], said: str) -> None:
+    chats.ok("export", "talk", "-o", "talk.jsonl")
+    done = chats.run(*arguments)
+    assert (done.code, done.err.startswith(f"chatfold: {said}")) == (2, True), done
