@@ -23,6 +23,7 @@ from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID
 from chatfold.replaying.logs import LogSource
 from chatfold.rerunning.kept import KeptFileError
+from events.counting import counted
 from events.diff import plain
 from events.errors import InvalidValue
 from events.ids import ChatId
@@ -49,7 +50,7 @@ def run_check(out: Out, folder: Path, *, only: str | None, jobs: int | None, jso
             elif checked.finding is not None:
                 out.data.line(printable(str(checked.finding)))
     if not json:
-        out.note(f"{logs:,} logs with {events:,} events checked, {wrong:,} with findings")
+        out.note(f"{counted(logs, 'log')} with {counted(events, 'event')} checked, {wrong:,} with findings")
     if wrong:
         raise typer.Exit(FAILED)
 
@@ -200,4 +201,6 @@ def run_refold(out: Out, folder: Path, *, json: bool) -> None:
             if json:
                 out.data.json(RefoldedLog(log=source.name, changed=changed))
     if not json:
-        out.note(f"{others:,} of {len(sources):,} fold expectations are others now")
+        out.note(
+            f"{others:,} of {len(sources):,} fold expectations {'is another' if others == 1 else 'are others'} now"
+        )

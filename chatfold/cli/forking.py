@@ -22,6 +22,7 @@ from chatfold.replaying.logs import Log, LogSource, is_file
 from chatfold.settings import Settings
 from chatfold.version import RELEASE
 from events.control import Control
+from events.counting import counted
 from events.ids import ChatId
 from events.logfile import LogFile, header_of
 from generation.agents import Agent
@@ -134,8 +135,9 @@ def _warn(out: Out, effects: Sequence[ToolEffect], at: int) -> None:
     """Say what tools did after the version: the fork does not know of it, and its model may do it again."""
     if not effects:
         return
+    calls = counted(len(effects), "call")
     grave = sum(not each.repeatable for each in effects)
-    out.warn(f"after version {at} tools did what a fork cannot undo: {len(effects)} calls, {grave} not safe to repeat")
+    out.warn(f"after version {at} tools did what a fork cannot undo: {calls}, {grave or 'none'} not safe to repeat")
     for each in effects[:SHOWN]:
         safe = "safe to repeat" if each.repeatable else "not safe to repeat"
         call = f" ({each.call})" if each.call is not None else ""

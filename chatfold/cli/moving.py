@@ -18,6 +18,7 @@ from chatfold.files import write_whole
 from chatfold.replaying.logs import file_name, read_file
 from chatfold.settings import Settings
 from chatfold.transfer import ImportedChat, LoadedLog, stored_log
+from events.counting import counted
 from events.errors import DigestMismatch
 from events.logfile import LogFile
 from store import open_store, redacted
@@ -40,7 +41,7 @@ def run_export(
         exported = Exported(chat=chat, version=len(log.events), blobs=len(log.blobs), file=str(output))
         out.data.json(exported)
     else:
-        out.note(f"wrote {len(log.events)} events to {output}")
+        out.note(f"wrote {counted(len(log.events), 'event')} to {output}")
 
 
 async def _load(url: str, chat: str, *, blobs: bool) -> LoadedLog:
@@ -98,7 +99,8 @@ def run_import(
     if log.header.is_redacted:
         out.note("it was redacted, and a store does not say so of a chat: run the file again, and not the chat")
     if imported.missing_blobs:
-        out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
+        missing = counted(len(imported.missing_blobs), "large content is", "large contents are")
+        out.note(f"{missing} missing; `chatfold export --blobs` packs them")
 
 
 async def _import(settings: Settings, log: LogFile, *, name: str, as_id: str | None, adopt: bool) -> ImportedChat:

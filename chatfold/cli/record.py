@@ -30,6 +30,7 @@ from chatfold.redacting.rules import RedactionRules, read_redaction_rules
 from chatfold.redacting.streams import KEY_BYTES, Streams
 from chatfold.redacting.unused import unused_renames
 from chatfold.replaying.many import each
+from events.counting import counted
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86400}
@@ -156,8 +157,10 @@ def _tell(out: Out, recording: Recording, *, json: bool) -> None:
         out.data.line(printable(recording.failed))
     elif (checked := recording.checked) is not None:
         kept = f", {checked.unchanged} of them without anything to replace" if checked.unchanged else ""
-        decisions = f"{checked.decisions} decisions are as they were"
-        what = f"{recording.events} events, {decisions}, {checked.contents} contents replaced{kept}"
+        decisions = counted(checked.decisions, "decision is as it was", "decisions are as they were")
+        what = (
+            f"{counted(recording.events, 'event')}, {decisions}, {counted(checked.contents, 'content')} replaced{kept}"
+        )
         out.data.line(printable(f"{recording.source} -> {recording.file}: {what}"))
 
 
@@ -185,7 +188,7 @@ def _sum_up(out: Out, told: Sequence[Recording], looked_at: int) -> None:
             for each_clear in recording.checked.clear:
                 clear[each_clear.kind].add(each_clear.text)
     written = sum(recording.file is not None for recording in told)
-    out.note(f"{written} of {looked_at} logs recorded")
+    out.note(f"{written} of {counted(looked_at, 'log')} recorded")
     if written:
         out.data.line("left in clear:")
     for kind, texts in clear.items():

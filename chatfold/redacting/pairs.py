@@ -20,6 +20,7 @@ from chatfold.redacting.leaves import LEAF, file_stays, pieces, stays
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.words import is_json
 from events.content import Content, Json, size_of
+from events.counting import counted
 from events.paths import contents
 from events.vocabulary import Event
 
@@ -87,11 +88,11 @@ class ContentPairs:
         """Return what is wrong; ``kept`` are the names in facts that stay."""
         names = kept | frozenset(self._rules.keep_keys)
         allowed = names | {piece for name in names for piece in pieces(name)}
-        left = sorted(len(text) for text in self._texts & self._left - allowed)
-        said = (
-            [f"{len(left)} texts of the original are still in it, the longest of {left[-1]} characters"] if left else []
-        )
-        return self._found + said
+        sizes = sorted(len(text) for text in self._texts & self._left - allowed)
+        if not sizes:
+            return list(self._found)
+        texts = counted(len(sizes), "text of the original is", "texts of the original are")
+        return [*self._found, f"{texts} still in it, the longest of {counted(sizes[-1], 'character')}"]
 
     def _differs(self, old: Content, new: Content, *, is_file: bool) -> Iterator[str]:
         if not (old.available and new.available):

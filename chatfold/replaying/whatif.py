@@ -130,8 +130,8 @@ def _check_known(name: str, fields: Mapping[str, Any]) -> None:
     Raises:
         WhatIfProblem: It has not one of them; the text says which may be meant.
     """
-    tables = ((f"{table}.", kind, fields.get(table)) for table, kind in _TABLES.items())
-    for prefix, kind, given in (("", Policy, fields), *tables):
+    for table, kind in _TABLES.items():
+        prefix, given = (f"{table}.", fields.get(table)) if table else ("", fields)
         strange = [each for each in given if each not in kind.__struct_fields__] if isinstance(given, Mapping) else []
         if strange:
             path = f"{prefix}{strange[0]}"
@@ -170,7 +170,8 @@ def _check_values(name: str, paths: Collection[str], policy: Policy) -> None:
         raise WhatIfProblem(f"{where}{error.why}") from error
 
 
-_TABLES: Final[Mapping[str, type[Struct]]] = {**dict.fromkeys(MODELS, ModelPolicy), "budget": Budget}
+_TABLES: Final[Mapping[str, type[Struct]]] = {"": Policy, **dict.fromkeys(MODELS, ModelPolicy), "budget": Budget}
+"""What has fields by names, by the field of a policy that it is; the policy itself first."""
 _OF_LIMITS: Final = ("max_steps", "max_model_attempts", "budget")
 _OF_MODELS: Final = ("context_limit", "max_output", "compaction_threshold")
 _PRICED: Final = ("input", "output", "cache_read", "cache_write")
