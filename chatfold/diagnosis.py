@@ -15,6 +15,7 @@ from msgspec import Struct
 from chatstate.classify import X, classify
 from chatstate.handlers.worker import TAKEOVER_LIMIT
 from events.control import Control
+from events.counting import counted
 from events.envelope import Recorded
 from events.ids import ChatId
 from events.records import ActionItem
@@ -270,7 +271,7 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
         known = ", ".join(sorted({name for each in living for name in each.note.agents})) or "none"
         return _Next(
             "worker",
-            f"{text} None of {len(living)} living workers has its agent {header.agent!r} (they have: {known}).".strip(),
+            f"{text} No living worker ({len(living)}) has its agent {header.agent!r} (they have: {known}).".strip(),
             at,
             "Start a worker that has the agent, or hand the chat to another agent (set_agent).",
             stuck=True,
@@ -286,7 +287,9 @@ def _wanted(seen: _Seen, text: str, at: int, *, since: int | None = None) -> _Ne
     waited = seen.now - since if since is not None else 0
     if waited > PROMPT:
         capacity = sum(each.note.capacity for each in able)
-        advice = f"{len(able)} workers with room for {capacity} chats have its agent: they may be at their capacity."
+        workers, chats = counted(len(able), "worker"), counted(capacity, "chat")
+        have = "has its agent: it" if len(able) == 1 else "have its agent: they"
+        advice = f"{workers} with room for {chats} {have} may be at {'its' if len(able) == 1 else 'their'} capacity."
         return _Next("worker", text, at, f"It has waited for {waited / 1e6:.0f} s. {advice}")
     return _Next("worker", text, at)
 

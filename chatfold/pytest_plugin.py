@@ -6,16 +6,17 @@ extra until a fixture of it is used: such a project may have packages called ``e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-    from chatfold.replaying.logs import Log
+    from chatfold.replaying.logs import Log, LogSource
     from chatfold.testing.fixtures import CrashRunner, EngineMaker, ProviderMaker
     from chatfold.testing.virtual import VirtualTime
 
@@ -25,6 +26,8 @@ _EXPLAINED: Final = (
     f"{MARKER}(*sources): run the test once for each log of these files, folders and patterns, relative to the "
     "test's file; the fixture chatfold_log is the log"
 )
+_SHOWN: Final = 300
+"""Characters of an error's text, and of a value, that a failure shows."""
 _SYRUPY_OFF: Final = (
     "chatfold_snapshot needs syrupy's plug-in, which is installed and off: take -p no:syrupy away, or where pytest "
     "loads no plug-ins by itself, add -p syrupy"
@@ -56,43 +59,78 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{POSTGRES} takes the URL of a server, such as postgresql://me@localhost/postgres")
 
 
+class _NoLogs(NamedTuple):
+    """In the place of a log: why there is none. Its test fails, and the others of the file run."""
+
+    why: str
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each log, and of each kind of store."""
     if "chatfold_log" in metafunc.fixturenames:
-        _for_each_log(metafunc)
-    elif any(mark.name == MARKER for mark in metafunc.definition.own_markers):
-        _fail(metafunc, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log")
+        found = _logs_of(metafunc.definition)
+        logs, ids = ([found], ["no logs"]) if isinstance(found, _NoLogs) else ([*found.values()], [*found])
+        metafunc.parametrize("chatfold_log", logs, ids=ids, indirect=True)
     if "chatfold_store" in metafunc.fixturenames:
         kinds = ["memory", "sqlite", *(["postgres"] if metafunc.config.getoption(POSTGRES) else [])]
         metafunc.parametrize("chatfold_store", kinds, indirect=True)
 
 
-def _for_each_log(metafunc: pytest.Metafunc) -> None:
-    marks = list(metafunc.definition.iter_markers(MARKER))
+def _logs_of(test: pytest.Function) -> Mapping[str, LogSource] | _NoLogs:
+    """Return the logs that the marks of a test name."""
+    marks = list(test.iter_markers(MARKER))
     if not any(mark.args for mark in marks):
-        _fail(metafunc, f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')")
+        return _NoLogs(f"chatfold_log needs a mark on the test that says which: @pytest.mark.{MARKER}('logs')")
     if strange := [name for mark in marks for name in mark.kwargs]:
-        _fail(metafunc, f"{MARKER} takes files, folders and patterns, and no {strange[0]}=")
+        return _NoLogs(f"{MARKER} takes files, folders and patterns, and no {strange[0]}=")
     _ready()
     from chatfold.testing.fixtures import LogsNotFound, sources_of
 
-    folder = metafunc.definition.path.parent
     try:
-        found = sources_of(folder, [source for mark in marks for source in mark.args])
+        return sources_of(test.path.parent, [source for mark in marks for source in mark.args])
     except LogsNotFound as missing:
-        _fail(metafunc, str(missing))
-    metafunc.parametrize("chatfold_log", list(found.values()), ids=list(found), indirect=True)
+        return _NoLogs(str(missing))
 
 
-def _fail(metafunc: pytest.Metafunc, why: str) -> NoReturn:
-    """Fail while tests are collected; pytest names the file alone."""
-    pytest.fail(f"{metafunc.definition.name}: {why}", pytrace=False)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test that names logs and looks at none."""
+    if any(mark.name == MARKER for mark in item.own_markers) and "chatfold_log" not in getattr(
+        item, "fixturenames", ()
+    ):
+        _fail(item, f"marked {MARKER}, and does not take the fixture chatfold_log: it looks at no log")
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Tell of an error of a chat what it says, which its repr leaves out: that may go to logs."""
+    said = [said for each in (left, right) if (said := _error_text(each)) is not None]
+    if not said:
+        return None
+    return [f"{_short(left)} {op} {_short(right)}", *(f"the error says: {text}" for text in said)]
+
+
+def _error_text(value: object) -> str | None:
+    """Return what an ``ErrorInfo`` says; None of all else. No layer is imported for a test that has none."""
+    if (type(value).__module__, type(value).__qualname__) != ("events.records", "ErrorInfo"):
+        return None
+    content = getattr(value, "message", None)
+    text = getattr(content, "text", None) if getattr(content, "available", False) else None
+    return textwrap.shorten(text, _SHOWN, placeholder=" ...") if isinstance(text, str) else None
+
+
+def _short(value: object) -> str:
+    return textwrap.shorten(repr(value), _SHOWN, placeholder=" ...")
+
+
+def _fail(test: pytest.Item, why: str) -> NoReturn:
+    pytest.fail(f"{getattr(test, 'originalname', test.name)}: {why}", pytrace=False)
 
 
 @pytest.fixture
 def chatfold_log(request: pytest.FixtureRequest) -> Log:
     """One log of those that the mark ``chatfold_logs`` names; the test runs for each."""
     _ready()
+    if isinstance(request.param, _NoLogs):
+        _fail(request.node, request.param.why)
     return request.param.read()  # type: ignore[no-any-return]
 
 
@@ -114,6 +152,8 @@ def chatfold_provider() -> Iterator[ProviderMaker]:
 
     maker = ProviderMaker()
     yield maker
+    if missing := maker.used_up():
+        print(missing)  # noqa: T201 -- pytest shows it where the test failed, and it may be why
     if left := maker.left_over():
         pytest.fail(left, pytrace=False)
 

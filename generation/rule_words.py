@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
+from events.counting import counted
 from events.records import Fact
 
 Evidence: TypeAlias = Mapping[str, Fact]
@@ -38,8 +39,8 @@ def _number(read: Evidence, name: str) -> str:
 
 
 def _count(read: Evidence, name: str, one: str) -> str:
-    number = _number(read, name)
-    return f"{number} {one}" if number == "1" else f"{number} {one}s"
+    number = read.get(name)
+    return counted(number if isinstance(number, int) else 0, one)
 
 
 def _unusable(read: Evidence) -> str:
@@ -48,7 +49,8 @@ def _unusable(read: Evidence) -> str:
 
 def _local(read: Evidence) -> str:
     if read.get("refused"):
-        return f"{_number(read, 'refused')} calls are open and one of them must be alone, so all are refused as one"
+        are = "is" if read["refused"] == 1 else "are"
+        return f"{_count(read, 'refused', 'call')} {are} open and one of them must be alone, so all are refused as one"
     recorded = f", {_number(read, 'recorded')} of them with a result" if read.get("recorded") else ""
     return f"{_count(read, 'local', 'local call')} may run{recorded}"
 
@@ -81,7 +83,8 @@ def _not_answered(read: Evidence) -> str:
 
 def _steps(read: Evidence) -> str:
     nudged = ", with one more for the hook that let the turn go on" if read.get("nudged") else ""
-    return f"the turn has {_count(read, 'steps', 'step')}, and at most {_number(read, 'max_steps')} are allowed{nudged}"
+    allowed = f"{_number(read, 'max_steps')} {'is' if read.get('max_steps') == 1 else 'are'} allowed"
+    return f"the turn has {_count(read, 'steps', 'step')}, and at most {allowed}{nudged}"
 
 
 def amount(name: str, number: Fact) -> str:
@@ -101,7 +104,8 @@ def _spent(read: Evidence) -> str:
     for name, called in BUDGETS.items():
         limit = read.get("limit")
         if name in read and limit is not None and read.get(f"{name}_limit", limit) == limit:
-            return f"{amount(name, read[name])} {called} are spent, of {amount(name, limit)}"
+            spent = f"{called.removesuffix('s')} is" if read[name] == 1 and name != "cost_micros" else f"{called} are"
+            return f"{amount(name, read[name])} {spent} spent, of {amount(name, limit)}"
     return "a budget is spent"
 
 

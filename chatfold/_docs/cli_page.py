@@ -34,7 +34,7 @@ The last three lines that this prints say that the log is as it was written, in 
 ```text
 first.jsonl: ok, 11 events, …
 first: ok, 11 events, …
-1 chats verified, 0 with problems
+1 chat verified, 0 with problems
 ```
 
 Data goes to stdout, talk to stderr. `--json` prints one object a line, in the [shapes](#json-shapes) below. A `FILE` is

@@ -11,7 +11,7 @@ import typer
 
 from chatfold import __version__
 from chatfold.cli import app_check, app_compare, app_corpus, app_keep, app_look, app_talk
-from chatfold.cli.guard import USAGE, guarded
+from chatfold.cli.guard import guarded, help_without_command
 
 app: Final = typer.Typer(
     name="chatfold",
@@ -52,10 +52,7 @@ def chatfold(
     Data goes to stdout, talk to stderr. Exit code: 0 fine, 1 a check failed or something could not be done, 2 the
     command line is wrong.
     """
-    if context.invoked_subcommand is None:
-        # The help is what is shown, so it goes where it can be paged; nothing was done, so it is no success.
-        typer.echo(context.get_help())
-        raise typer.Exit(USAGE)
+    help_without_command(context)
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {

@@ -12,13 +12,16 @@ from chatfold.cli.output import Out
 
 
 def verify(
-    source: Annotated[str | None, typer.Argument(metavar="FILE|CHAT", help="A log file or a chat's id.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE|CHAT...", help="Log files, folders, patterns, or chats' ids."),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All chats of the store.")] = False,
     db: Db = None,
     json: Json = False,
     log_level: LogLevel = None,
 ) -> None:
-    """Check that a log is as it was written and says nothing that was not allowed.
+    """Check that logs are as they were written and say nothing that was not allowed.
 
     Digests, the fold, invariants, the audit of every step; of a stored chat also that its header is what its log
     folds to, and that its segments, its uses of large contents and its places in the feed fit it. Exit code 1:
@@ -28,11 +31,12 @@ def verify(
     Examples:
       chatfold verify CHAT
       chatfold verify saved.jsonl
+      chatfold verify logs/ "exported/*.jsonl"
       chatfold verify --all --json
     """
     from chatfold.cli.verify import run_verify
 
-    run_verify(Out(), source, everything=everything, json=json, db=db, log_level=log_level)
+    run_verify(Out(), sources or [], everything=everything, json=json, db=db, log_level=log_level)
 
 
 def repair(

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from chatfold.cli.guard import guarded
+from chatfold.cli.guard import guarded, help_without_command
 from chatfold.cli.options import Agents, Db, Jobs, Json, LogLevel, Source
 from chatfold.cli.output import Out
 
@@ -17,7 +17,8 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder of logs, a
 group: Final = typer.Typer(
     name="corpus",
     help="Stored logs as the tests of a release: check that today's code does with them what it did.",
-    no_args_is_help=True,
+    invoke_without_command=True,
+    callback=help_without_command,
     rich_markup_mode=None,
 )
 

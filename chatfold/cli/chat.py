@@ -24,6 +24,7 @@ from chatfold.cli.session import Session, running
 from chatfold.cli.shapes import Turned
 from chatfold.cli.slash import HELP, WORDS, message_of, word_of
 from chatfold.cli.timeline import said_of
+from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.receipts import Receipt
 from chatstate.errors import ActionStale, Refusal
@@ -234,14 +235,15 @@ class _Talk:
             if session.chat:
                 receipt: Receipt = session.call(session.engine.send_message, session.chat, text, model=self._reference)
             else:
-                receipt = session.call(
-                    session.engine.create_chat,
-                    _agent(options, self._agents).name,
-                    text,
-                    chat_id=options.chat,
-                    system=options.system,
-                    model=self._reference,
-                )
+                with told_as(chat_id="--chat", system="--system"):
+                    receipt = session.call(
+                        session.engine.create_chat,
+                        _agent(options, self._agents).name,
+                        text,
+                        chat_id=options.chat,
+                        system=options.system,
+                        model=self._reference,
+                    )
                 session.open(receipt.chat, 0)
         except Refusal as refusal:
             if not self._interactive:

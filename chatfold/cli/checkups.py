@@ -15,6 +15,7 @@ from chatfold.cli.sources import must_be_there
 from chatfold.replaying.checkups import Checkup, check_up
 from chatfold.replaying.logs import LogSource
 from chatfold.replaying.many import each
+from events.counting import counted
 
 
 def run_checkups(out: Out, logs: Sequence[LogSource], *, strict: bool, jobs: int | None, json: bool) -> None:
@@ -37,10 +38,10 @@ def run_checkups(out: Out, logs: Sequence[LogSource], *, strict: bool, jobs: int
             happened = happened or bool(found.incidents)
             kinds.update(found.kinds)
     if not json:
-        count = f"{len(logs):,} log{'' if len(logs) == 1 else 's'} looked at"
+        count = f"{counted(len(logs), 'log')} looked at"
         said = f"{count}; with a fault: {faults:,}, not whole or not to be read: {broken:,}"
-        counted = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
-        out.note(f"{said}; logs by what happened: {counted}" if counted else said)
+        happenings = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
+        out.note(f"{said}; logs by what happened: {happenings}" if happenings else said)
         if not logs:
             out.note("there are no chats: is this the database that you mean?")
     if faults or broken or (strict and happened):

@@ -144,12 +144,13 @@ def _print_changes(channel: Channel, found: Sequence[Change]) -> None:
 def _never(asked: OpenWord, words: Sequence[str]) -> str:
     """Say that a log never has a word that a condition asks for, and which it has."""
     if not words:
-        return f"no event of it has a {asked.name}"
+        return f"no event of it has {'an' if asked.name[:1] in _VOWELS else 'a'} {asked.name}"
     left = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
     known = f"there {'is' if len(words) == 1 else 'are'} {', '.join(words[:SHOWN])}{left}"
     return f"{asked.name} is never {asked.word} there; {known}{meant(asked.word, words)}"
 
 
+_VOWELS: Final = tuple("aeio")
 SHOWN: Final = 20
 """Words of a log that are told, where it has not the one that was asked for."""
 

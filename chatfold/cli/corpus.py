@@ -18,9 +18,12 @@ from chatfold.cli.sources import all_named
 from chatfold.corpus.adding import LogThere, add_log, refold
 from chatfold.corpus.coverage import NOTHING, Coverage, coverage_of, possible
 from chatfold.corpus.gate import CHECKS, Check, CheckedLog, check_corpus, logs_of
+from chatfold.corpus.names import UnfitName, checked_name, name_of
 from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID
+from chatfold.replaying.logs import LogSource
 from chatfold.rerunning.kept import KeptFileError
+from events.counting import counted
 from events.diff import plain
 from events.errors import InvalidValue
 from events.ids import ChatId
@@ -47,7 +50,7 @@ def run_check(out: Out, folder: Path, *, only: str | None, jobs: int | None, jso
             elif checked.finding is not None:
                 out.data.line(printable(str(checked.finding)))
     if not json:
-        out.note(f"{logs:,} logs with {events:,} events checked, {wrong:,} with findings")
+        out.note(f"{counted(logs, 'log')} with {counted(events, 'event')} checked, {wrong:,} with findings")
     if wrong:
         raise typer.Exit(FAILED)
 
@@ -139,20 +142,22 @@ def run_add(
     """Add a log to a corpus; see the command.
 
     Raises:
-        UsageProblem: The folder is none, or there is a log of that name; or no agents are where they are named.
+        UsageProblem: The folder is none, or there is a log of that name, or none can have it; or no agents are where
+            they are named.
         SourceNotFound: The log is not there.
         EventsError: It cannot be read, or was altered.
     """
     if not folder.is_dir():
         raise UsageProblem(f"{folder} is no folder: make it first")
     (found,) = all_named([source], db, log_level)
+    called = _called(found, name)
     log = found.read()
     log.recorded()  # where an event cannot be read, it says in which line of which file
     header = header_of(ChatId(log.chat), log.events, release=__version__, blobs=log.blobs, redacted=log.mark)
     said = load_agents(agents) if agents else ()
     data = b"".join(write_log(header, log.events, log.blobs))
     try:
-        file, strangers = add_log(data, folder, name or Path(found.name).stem, note, said)
+        file, strangers = add_log(data, folder, called, note, said)
     except (LogThere, KeptFileError) as error:
         raise UsageProblem(str(error)) from error
     if json:
@@ -164,6 +169,16 @@ def run_add(
         out.warn(
             f"what {names} said is not kept: none of the agents given has the texts and tools that the log records"
         )
+
+
+def _called(source: LogSource, name: str | None) -> str:
+    called = name_of(source) if name is None else name
+    if called is None:
+        raise UsageProblem("what comes from stdin has no name: give --name")
+    try:
+        return checked_name(called)
+    except UnfitName as error:
+        raise UsageProblem(f"{error}; give {'another' if name is not None else 'it one with'} --name") from error
 
 
 def run_refold(out: Out, folder: Path, *, json: bool) -> None:
@@ -186,4 +201,6 @@ def run_refold(out: Out, folder: Path, *, json: bool) -> None:
             if json:
                 out.data.json(RefoldedLog(log=source.name, changed=changed))
     if not json:
-        out.note(f"{others:,} of {len(sources):,} fold expectations are others now")
+        out.note(
+            f"{others:,} of {len(sources):,} fold expectations {'is another' if others == 1 else 'are others'} now"
+        )

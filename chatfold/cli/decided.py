@@ -20,6 +20,7 @@ from chatfold.replaying.logs import LogSource
 from chatfold.replaying.many import each
 from chatfold.replaying.whatif import WhatIfNames
 from chatfold.replaying.words import page_of, why
+from events.counting import counted
 from events.diff import plain
 from events.records import Decision
 
@@ -75,7 +76,7 @@ def run_decide(out: Out, asked: Asked, *, db: str | None, log_level: str | None)
             broken += not checked.sound and not (checked.undecided and checked.altered is None)
             undecided += checked.undecided
     if len(logs) > 1 and not asked.json:
-        said = f"{decisions:,} decisions of {len(logs):,} logs taken again"
+        said = f"{counted(decisions, 'decision')} of {counted(len(logs), 'log')} taken again"
         failed = f", where what was given to decide with failed: {undecided:,}" if undecided else ""
         out.note(f"{said}; logs that drifted: {drifted:,}, altered or not to be read: {broken:,}{failed}")
     if drifted and asked.what_if and asked.everything and not asked.json:
@@ -116,10 +117,10 @@ def _no_effect(unread: Sequence[str]) -> str:
 
 def _verdict(checked: CheckedLog, *, everything: bool) -> str:
     if not checked.drifts:
-        return f"{checked.decisions} decisions taken again, no drift"
+        return f"{counted(checked.decisions, 'decision')} taken again, no drift"
     if not everything:
         return "this is the first drift; --all shows all of them"
-    return f"{checked.decisions} decisions taken again, {len(checked.drifts)} drifted"
+    return f"{counted(checked.decisions, 'decision')} taken again, {len(checked.drifts)} drifted"
 
 
 def _print_drift(out: Out, name: str, drift: Drift, *, now: str) -> None:

@@ -14,6 +14,7 @@ from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import command, existing_store, load_settings
 from chatfold.cli.shapes import ForkedLine
+from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.randomness import new_id
 from chatfold.replaying.effects import ToolEffect, effects_after
@@ -21,6 +22,7 @@ from chatfold.replaying.logs import Log, LogSource, is_file
 from chatfold.settings import Settings
 from chatfold.version import RELEASE
 from events.control import Control
+from events.counting import counted
 from events.ids import ChatId
 from events.logfile import LogFile, header_of
 from events.vocabulary import PolicyRecorded
@@ -73,7 +75,8 @@ def run_fork(
     if at > len(log.events):
         raise UsageProblem(f"{fork.chat} has no version {at}; its last is {len(log.events)}")
     loaded = load_agents(agents) if agents else []
-    tried = asyncio.run(_try(settings, fork, loaded, log))
+    with told_as(chat_id="--as", agent="--agent", message="--message"):
+        tried = asyncio.run(_try(settings, fork, loaded, log))
     if fork.model is not None and not loaded:
         _check_provider(out, fork.model, tried.agent)
     if fork.agent is not None and not loaded:
@@ -149,8 +152,9 @@ def _warn(out: Out, effects: Sequence[ToolEffect], at: int) -> None:
     """Say what tools did after the version: the fork does not know of it, and its model may do it again."""
     if not effects:
         return
+    calls = counted(len(effects), "call")
     grave = sum(not each.repeatable for each in effects)
-    out.warn(f"after version {at} tools did what a fork cannot undo: {len(effects)} calls, {grave} not safe to repeat")
+    out.warn(f"after version {at} tools did what a fork cannot undo: {calls}, {grave or 'none'} not safe to repeat")
     for each in effects[:SHOWN]:
         safe = "safe to repeat" if each.repeatable else "not safe to repeat"
         call = f" ({each.call})" if each.call is not None else ""

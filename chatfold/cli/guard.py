@@ -67,6 +67,14 @@ def _command(error: Exception, arguments: Sequence[str]) -> str:
     return " ".join(["chatfold", *arguments[:1]]) if arguments and arguments[0].isalpha() else "chatfold"
 
 
+def help_without_command(context: typer.Context) -> None:
+    """Show the help of a group of commands where none of them is named."""
+    if context.invoked_subcommand is None:
+        # The help is what is shown, so it goes where it can be paged; nothing was done, so it is no success.
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
+
+
 def guarded(work: Callable[P, None]) -> Callable[P, None]:
     """Let a command end with a sentence and an exit code where it raises."""
 

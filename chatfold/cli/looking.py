@@ -17,6 +17,7 @@ from chatfold.cli.timeline import print_timeline, said_of, text_of, time_of, tim
 from chatstate.classify import classify
 from events.content import Content
 from events.control import encode_control
+from events.counting import counted
 from events.envelope import Status
 from events.messages import Message
 from events.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -186,7 +187,7 @@ def print_state(channel: Channel, chat: str, last: int, state: ChatState) -> Non
     _field(channel, "status", f"{control.status} {classify(control)}")
     _field(channel, "agent", control.agent + (f", model {control.model}" if control.model is not None else ""))
     _field(channel, "recorded", time_of(control.recorded_at))
-    _field(channel, "history", f"version {control.history_version}, {control.indexes.messages} messages")
+    _field(channel, "history", f"version {control.history_version}, {counted(control.indexes.messages, 'message')}")
     holder = f", held by {control.holder}" if control.holder is not None else ""
     _field(channel, "epoch", f"{control.epoch}{holder}")
     if control.running is not None:

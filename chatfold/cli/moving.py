@@ -12,11 +12,13 @@ from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings, store_url
 from chatfold.cli.shapes import Adopted, Exported, Imported, Migrated
+from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.files import write_whole
 from chatfold.replaying.logs import file_name, read_file
 from chatfold.settings import Settings
 from chatfold.transfer import ImportedChat, LoadedLog, stored_log
+from events.counting import counted
 from events.errors import DigestMismatch
 from events.logfile import LogFile
 from store import open_store, redacted
@@ -39,7 +41,7 @@ def run_export(
         exported = Exported(chat=chat, version=len(log.events), blobs=len(log.blobs), file=str(output))
         out.data.json(exported)
     else:
-        out.note(f"wrote {len(log.events)} events to {output}")
+        out.note(f"wrote {counted(len(log.events), 'event')} to {output}")
 
 
 async def _load(url: str, chat: str, *, blobs: bool) -> LoadedLog:
@@ -73,7 +75,8 @@ def run_import(
     log = read_file(file)
     settings = load_settings(db, log_level)
     try:
-        imported = asyncio.run(_import(settings, log, name=file_name(file), as_id=as_id, adopt=adopt))
+        with told_as(as_id="--as"):
+            imported = asyncio.run(_import(settings, log, name=file_name(file), as_id=as_id, adopt=adopt))
     except DigestMismatch as error:
         raise Failure(
             f"{file_name(file)} is not as it was written ({error}); `chatfold verify` says more, nothing was imported"
@@ -96,7 +99,8 @@ def run_import(
     if log.header.is_redacted:
         out.note("it was redacted, and a store does not say so of a chat: run the file again, and not the chat")
     if imported.missing_blobs:
-        out.note(f"{len(imported.missing_blobs)} large contents are missing; `chatfold export --blobs` packs them")
+        missing = counted(len(imported.missing_blobs), "large content is", "large contents are")
+        out.note(f"{missing} missing; `chatfold export --blobs` packs them")
 
 
 async def _import(settings: Settings, log: LogFile, *, name: str, as_id: str | None, adopt: bool) -> ImportedChat:
@@ -112,7 +116,8 @@ def adopting(chat: str, db: str | None) -> str:
 def run_adopt(out: Out, chat: str, *, json: bool, db: str | None, log_level: str | None) -> None:
     """Take a foreign chat over; see the command."""
     settings = load_settings(db, log_level)
-    version = asyncio.run(_adopt(existing_store(settings), settings, chat))
+    with told_as(chat="CHAT"):
+        version = asyncio.run(_adopt(existing_store(settings), settings, chat))
     if json:
         out.data.json(Adopted(chat=chat, version=version))
     else:
@@ -128,12 +133,14 @@ def run_migrate(out: Out, *, finish: bool, json: bool, db: str | None, log_level
     """Migrate the database; see the command.
 
     Raises:
+        UsageProblem: An upgrade shall be finished of a database that does not exist.
         typer.Exit: With 1, where a worker of an older release lives.
     """
     from store.migrate import migrate
     from store.schema import NEEDED
 
-    url = store_url(load_settings(db, log_level))
+    settings = load_settings(db, log_level)
+    url = existing_store(settings) if finish else store_url(settings)
     migrate(url)
     older = asyncio.run(_finish(url)) if finish else []
     if older:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from chatfold.cli.guard import FAILED, Failure, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.progress import progress
-from chatfold.cli.shapes import RecordedLine
+from chatfold.cli.shapes import RecordedLine, UnusedRenameLine
 from chatfold.cli.sources import all_chats, all_named
 from chatfold.randomness import RANDOM
 from chatfold.redacting.errors import KeyTooShort, RedactionRulesError
@@ -28,7 +28,9 @@ from chatfold.redacting.picking import TRIGGERS, Picking
 from chatfold.redacting.record import Order, Recording, record_log
 from chatfold.redacting.rules import RedactionRules, read_redaction_rules
 from chatfold.redacting.streams import KEY_BYTES, Streams
+from chatfold.redacting.unused import unused_renames
 from chatfold.replaying.many import each
+from events.counting import counted
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86400}
@@ -76,6 +78,7 @@ def run_record(
                 _tell(out, recording, json=json)
     if not json:
         _sum_up(out, told, len(logs))
+    _tell_unused(out, order.rules, told, json=json)
     if any(recording.failed for recording in told):
         raise typer.Exit(FAILED)
 
@@ -154,8 +157,10 @@ def _tell(out: Out, recording: Recording, *, json: bool) -> None:
         out.data.line(printable(recording.failed))
     elif (checked := recording.checked) is not None:
         kept = f", {checked.unchanged} of them without anything to replace" if checked.unchanged else ""
-        decisions = f"{checked.decisions} decisions are as they were"
-        what = f"{recording.events} events, {decisions}, {checked.contents} contents replaced{kept}"
+        decisions = counted(checked.decisions, "decision is as it was", "decisions are as they were")
+        what = (
+            f"{counted(recording.events, 'event')}, {decisions}, {counted(checked.contents, 'content')} replaced{kept}"
+        )
         out.data.line(printable(f"{recording.source} -> {recording.file}: {what}"))
 
 
@@ -183,11 +188,21 @@ def _sum_up(out: Out, told: Sequence[Recording], looked_at: int) -> None:
             for each_clear in recording.checked.clear:
                 clear[each_clear.kind].add(each_clear.text)
     written = sum(recording.file is not None for recording in told)
-    out.note(f"{written} of {looked_at} logs recorded")
+    out.note(f"{written} of {counted(looked_at, 'log')} recorded")
     if written:
         out.data.line("left in clear:")
     for kind, texts in clear.items():
         out.data.line(f"  {kind}: {_shown(kind, texts)}")
+
+
+def _tell_unused(out: Out, rules: RedactionRules, told: Sequence[Recording], *, json: bool) -> None:
+    """Say which renames did nothing: a misspelt one leaves the name that was meant in clear."""
+    checked = [recording.checked.names for recording in told if recording.checked is not None]
+    for unused in unused_renames(rules, checked) if checked else ():
+        if json:
+            out.data.json(UnusedRenameLine(rule=unused.rule, problem=unused.problem))
+        else:
+            out.warn(f"{unused.rule}: {unused.problem}")
 
 
 def _shown(kind: Kind, texts: Iterable[str]) -> str:

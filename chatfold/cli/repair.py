@@ -14,6 +14,7 @@ from chatfold.cli.progress import progress
 from chatfold.cli.shapes import RepairedLine
 from chatfold.repair import LogDamaged, Repaired, RepairRefused, repair_all, repair_chat
 from chatfold.sweep import count_chats
+from events.counting import counted
 from store import open_store
 from store.contract import Store
 
@@ -53,8 +54,8 @@ async def _run_all(out: Out, store: Store, *, json: bool) -> bool:
             count += 1
     collected = await store.collect_blobs()
     if not json:
-        unused = f", {collected} large contents that nobody uses deleted" if collected else ""
-        out.note(f"{count} chats looked at, {bad} with problems that stay{unused}")
+        unused = f", {counted(collected, 'large content')} that nobody uses deleted" if collected else ""
+        out.note(f"{counted(count, 'chat')} looked at, {bad} with problems that stay{unused}")
     return not bad
 
 
@@ -80,7 +81,7 @@ def _said(done: Repaired) -> str:
     if done.dropped or done.built:
         parts.append(f"segments: {done.dropped} dropped, {done.built} built")
     if done.uses:
-        parts.append(f"large contents: {done.uses} notes of their use made right")
+        parts.append(f"large contents: {counted(done.uses, 'note')} of their use made right")
     if done.unreadable is not None and done.foreign:
         parts.append("it is foreign now, since its old header could not be read: adopt it if it runs nowhere else")
     return "; ".join(parts)

@@ -33,6 +33,7 @@ from chatfold.rerunning.sections import (
 from chatfold.rerunning.then import Then, then_beside
 from chatfold.rerunning.words import grouped, section_said, section_shown, strangers_said, verdict_of
 from chatstate.errors import ChatNotFound, Refusal
+from events.counting import counted
 from events.diff import MISSING, Change, plain
 from events.envelope import Recorded
 from events.errors import EventsError, InvalidValue
@@ -109,7 +110,7 @@ def run_rerun(
         write_sections(Path(keep_sections), kept)
         out.note(f"what today's requests say is kept in {keep_sections}")
     if len(named) > 1 and not json:
-        out.note(f"{again} of {len(named)} logs came out the same")
+        out.note(f"{again} of {counted(len(named), 'log')} came out the same")
     if again < len(named):
         raise typer.Exit(FAILED)
 
@@ -204,7 +205,7 @@ def _line(
         then=None if difference.want is None else line_of(recorded[difference.version - 1]),
         now=None if difference.got is None else line_of(difference.got),
         changes=_plain(difference.changes),
-        said=". ".join(filter(None, (line.said, difference.said))),
+        said="; ".join(filter(None, (line.said, difference.said))),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from chatfold.cli.output import Channel, one_line
 from chatfold.cli.shapes import EventLine
 from chatstate.classify import classify
+from events.counting import counted
 from events.effects import Effects
 from events.envelope import Recorded
 from events.messages import Message
@@ -152,7 +153,7 @@ def _special(event: Event) -> str | None:
             return reason + _unknown(unknown)
         case PolicyRecorded(policy=policy):
             model = policy.model.reference if policy.model is not None else "no model"
-            return f"agent {policy.agent}, {model}, {len(policy.tools)} tools"
+            return f"agent {policy.agent}, {model}, {counted(len(policy.tools), 'tool')}"
         case AttemptStarted(attempt=attempt, calls=calls):
             return f"attempt {attempt}" + (f": {', '.join(calls)}" if calls else "")
         case ToolResultRecorded(result=result):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import typer
 
@@ -11,34 +12,58 @@ from chatfold.cli.output import Out, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.progress import progress
 from chatfold.cli.shapes import Problem, Verified
-from chatfold.cli.sources import named
+from chatfold.cli.sources import all_named, must_be_there
 from chatfold.logcheck import Verdict, verify_log
-from chatfold.replaying.logs import LogSource
+from chatfold.replaying.logs import LogSource, problem_of
 from chatfold.sweep import count_chats
 from chatfold.verification import verify_all, verify_chat
+from chatstate.errors import ChatNotFound
+from events.counting import counted
 from events.errors import LogFileError
 from store import open_store
 
 
 def run_verify(
-    out: Out, source: str | None, *, everything: bool, json: bool, db: str | None, log_level: str | None
+    out: Out, sources: list[str], *, everything: bool, json: bool, db: str | None, log_level: str | None
 ) -> None:
     """Verify; see the command.
 
     Raises:
-        UsageProblem: Neither or both of a source and ``--all`` were given.
+        UsageProblem: Neither or both of sources and ``--all`` were given.
+        SourceNotFound: A file is not there, or a folder has no log.
         typer.Exit: With 1, where something was found.
     """
-    if (source is None) is not everything:
-        raise UsageProblem("name a log file or a chat, or say --all, and only one of them")
-    if source is None:
+    if bool(sources) is everything:
+        raise UsageProblem("name log files or chats, or say --all, and only one of them")
+    if everything:
         fine = asyncio.run(_run_all(out, json=json, db=db, log_level=log_level))
     else:
-        verdict = _verdict(out, named(source, db, log_level), json=json)
-        _print(out, verdict, json=json)
-        fine = not verdict.findings
+        logs = all_named(sources, db, log_level)
+        must_be_there(logs)
+        fine = _run_each(out, logs, json=json)
     if not fine:
         raise typer.Exit(FAILED)
+
+
+def _run_each(out: Out, logs: Sequence[LogSource], *, json: bool) -> bool:
+    bad = 0
+    with progress(out, "verifying logs", len(logs)) as advance:
+        for source in logs:
+            try:
+                verdict = _verdict(out, source, json=json)
+            except (Failure, ChatNotFound) as error:
+                if len(logs) == 1:
+                    raise
+                # The others are looked at all the same.
+                bad += 1
+                _print_unread(out, source.name, error, json=json)
+            else:
+                _print(out, verdict, json=json)
+                bad += bool(verdict.findings)
+            advance()
+    if len(logs) > 1 and not json:
+        out.note(f"{counted(len(logs), 'log')} verified, {bad} with problems")
+    return not bad
 
 
 async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | None) -> bool:
@@ -51,7 +76,7 @@ async def _run_all(out: Out, *, json: bool, db: str | None, log_level: str | Non
                 checked += 1
                 bad += bool(verdict.findings)
     if not json:
-        note = f"{checked} chats verified, {bad} with problems"
+        note = f"{counted(checked, 'chat')} verified, {bad} with problems"
         out.note(note if checked else "there are no chats: is this the database that you mean?")
     return not bad
 
@@ -68,6 +93,16 @@ def _verdict(out: Out, source: LogSource, *, json: bool) -> Verdict:
         # For this command it is a finding, and no wrong argument.
         raise Failure(str(error)) from None
     return verify_log(log.name, log.events, log.blobs)
+
+
+def _print_unread(out: Out, name: str, error: Failure | ChatNotFound, *, json: bool) -> None:
+    """Say why one of several logs could not be looked at; of a file JSON has said it."""
+    why = error.reason if isinstance(error, ChatNotFound) else problem_of(name, error)
+    if not json:
+        out.data.put(printable(f"{name}: "), style="bold red")
+        out.data.line(printable(why))
+    elif isinstance(error, ChatNotFound):
+        out.data.json(Problem(chat=name, version=None, check="form", problem=why))
 
 
 async def _stored(url: str, chat: str) -> Verdict:
@@ -89,5 +124,6 @@ def _print(out: Out, verdict: Verdict, *, json: bool) -> None:
     if json:
         out.data.json(Verified(chat=verdict.chat, version=verdict.version, problems=count, digest=verdict.digest.hex()))
     else:
-        said = f"{count} problem{'s' if count != 1 else ''}" if count else "ok"
-        out.data.line(printable(f"{verdict.chat}: {said}, {verdict.version} events, {verdict.digest.hex()[:16]}"))
+        said = counted(count, "problem") if count else "ok"
+        events = counted(verdict.version, "event")
+        out.data.line(printable(f"{verdict.chat}: {said}, {events}, {verdict.digest.hex()[:16]}"))

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from chatfold.corpus.expected import expectations
 from chatfold.corpus.gate import FOLD, NOTE, beside
-from chatfold.replaying.logs import LogSource
+from chatfold.corpus.names import checked_name
+from chatfold.replaying.logs import SUFFIX, LogSource
 from chatfold.rerunning.declarations import (
     DECLARATIONS,
     Declarations,
@@ -52,7 +53,7 @@ def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Age
     Args:
         log: The log as a file.
         folder: The corpus.
-        name: The log's name there.
+        name: The log's name there: that of its file, without the ending.
         note: What wrote it, and what its failure would mean.
         agents: The agents that wrote it: what they say in each request is kept in the corpus, so that it can be made
             again. Of others nothing is.
@@ -61,13 +62,14 @@ def add_log(log: bytes, folder: Path, name: str, note: str, agents: Iterable[Age
         The log's file, and of which of its agents nothing is kept.
 
     Raises:
+        UnfitName: No file of the corpus can have that name.
         LogThere: There is one of that name.
         LogFileError: It is no log file.
         EventsError: An event cannot be read, or the log was altered.
         KeptFileError: What was kept of other agents cannot be read.
         OSError: It cannot be written.
     """
-    file = folder / f"{name}.jsonl"
+    file = folder / f"{checked_name(name)}{SUFFIX}"
     if file.exists():
         raise LogThere(name)
     recorded, redacted = read_events(log), read_log(log.splitlines(), name).header.is_redacted

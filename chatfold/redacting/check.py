@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from chatfold.redacting.facts import OWN, Kind, kind_of_actor, walk
 from chatfold.redacting.names import KNOWN
 from chatfold.redacting.pairs import ContentPairs
-from chatfold.redacting.rules import RedactionRules
+from chatfold.redacting.rules import KINDS, RedactionRules
 from chatfold.redacting.states import StatePairs
 from chatstate.audit import audit
 from events.codec import decode_each
@@ -61,6 +61,7 @@ class RedactionCheck(Struct, frozen=True, kw_only=True):
         contents: Contents that were compared.
         unchanged: Those of them that are what they were: blank ones, and JSON without a text or a number.
         clear: Every distinct text that the facts still have, in the order of kinds and texts.
+        names: Names that the original has, of the kinds of which the rules rename some.
     """
 
     problems: tuple[str, ...]
@@ -68,6 +69,7 @@ class RedactionCheck(Struct, frozen=True, kw_only=True):
     contents: int
     unchanged: int
     clear: tuple[ClearText, ...]
+    names: Mapping[Kind, frozenset[str]] = {}
 
 
 class Stored(Protocol):
@@ -137,14 +139,15 @@ class _Check:
             contents=self._contents.count,
             unchanged=self._contents.unchanged,
             clear=self._names.clear(),
+            names={kind: self._names.of(kind) for kind in KINDS if self._rules.rename.get(kind)},
         )
 
     def _chat(self, old: object, new: object) -> None:
         """Look at the id that the log is known by, where it has one: that of an imported chat is not in its facts."""
         if isinstance(new, str):
-            self._contents.never(new)
+            self._names.at = 1
+            self._look("chats", new)
             if new == old:
-                self._names.at = 1
                 self._names.learn("chats", old, new)
 
     def _facts(self, old: StoredEvent, new: StoredEvent) -> None:
@@ -156,8 +159,7 @@ class _Check:
             (kind_of_actor(was.actor), was.actor.id or "", now.actor.id or ""),
         ):
             self._names.learn(kind, one, other)
-            if kind not in _DRAWN:
-                self._contents.never(other)
+            self._look(kind, other)
         if replace(was, actor=replace(was.actor, id=now.actor.id), command=now.command) != now:
             self._problems.append(f"version {version}: its envelope is another")
             return
@@ -168,11 +170,17 @@ class _Check:
         walk(cls, msgspec.json.decode(new.facts), shown)
         for (kind, one), (_, other) in zip(seen.found, shown.found, strict=False):
             self._names.learn(kind, one, other)
-            if kind not in _DRAWN:
-                self._contents.never(other)
+            self._look(kind, other)
         expected = walk(cls, facts, self._names)
         if new.facts != (old.facts if expected == facts else msgspec.json.encode(expected)):
             self._problems.append(f"version {version}: its facts are other ones, and not by a name alone")
+
+    def _look(self, kind: Kind, name: str) -> None:
+        """Look for what must not be in a name of the redacted log."""
+        if kind not in _DRAWN:
+            mapped = f', or {kind} = "map" under [names],' if self._rules.keeps(kind) else ""
+            advice = f": another name for it under [rename.{kind}]{mapped} helps"
+            self._contents.never(name, f"a name ({kind})", self._names.at, advice)
 
     def _states(self) -> None:
         """Fold both, and compare states, decisions and contents after each event."""
@@ -247,6 +255,10 @@ class _Pairs:
         if self._old.setdefault((kind, new), old) != old:
             self.problems.append(f"version {self.at}: {new!r} ({kind}) stands for two names")
         self._first.setdefault((kind, old), self.at)
+
+    def of(self, kind: Kind) -> frozenset[str]:
+        """Return the names of a kind that were there."""
+        return frozenset(old for known, old in self._new if known == kind)
 
     def text(self, kind: Kind, text: str) -> str:
         """Return what stands for a text."""

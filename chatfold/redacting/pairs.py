@@ -20,6 +20,7 @@ from chatfold.redacting.leaves import LEAF, file_stays, pieces, stays
 from chatfold.redacting.rules import RedactionRules
 from chatfold.redacting.words import is_json
 from events.content import Content, Json, size_of
+from events.counting import counted
 from events.paths import contents
 from events.vocabulary import Event
 
@@ -46,42 +47,52 @@ class ContentPairs:
         self._rules: Final = rules
         self._forbidden: Final = [folded(text) for text in rules.never]
         self._found: Final[list[str]] = []
+        self._told: Final[set[tuple[int, str]]] = set()
         self._new: Final[dict[bytes, bytes]] = {}
         self._old: Final[dict[bytes, bytes]] = {}
         self._texts: Final[set[str]] = set()
         self._left: Final[set[str]] = set()
 
-    def never(self, text: str) -> None:
-        """Look for what must not be in a text of the redacted log."""
+    def never(self, text: str, what: str, version: int, advice: str = "") -> None:
+        """Look for what must not be in a text of the redacted log; of each of it, the first place of a kind is told.
+
+        Args:
+            text: The text.
+            what: What kind of place it stands in.
+            version: At which version.
+            advice: What to do, to be said behind it.
+        """
         looked_at = folded(text) if self._forbidden else ""
         for place, forbidden in enumerate(self._forbidden):
-            # What is told of it goes to a log: its place among the rules says which it is.
-            if forbidden in looked_at and (said := f"text {place + 1} of the rules' never is in it") not in self._found:
-                self._found.append(said)
+            if forbidden in looked_at and (place, what) not in self._told:
+                self._told.add((place, what))
+                # What is told of it goes to a log: its place among the rules says which it is.
+                found = f"text {place + 1} of the rules' never is in {what}, first at version {version}"
+                self._found.append(found + advice)
 
     def compare(self, version: int, before: Event, after: Event) -> None:
         """Compare the contents of an event."""
         for (path, old), (_, new) in zip(contents(before), contents(after), strict=True):
             self.count += 1
             if new.available and not path.endswith(_FILE):  # what a file has of letters is no text
-                self._look(new.value)
+                self._look(new.value, path, version)
             for what in self._differs(old, new, is_file=path.endswith(_FILE)):
                 self._found.append(f"version {version}: {path} {what}")
 
-    def _look(self, value: Json) -> None:
+    def _look(self, value: Json, path: str, version: int) -> None:
         if self._forbidden:
             for text in _texts(value):
-                self.never(text)
+                self.never(text, f"a content ({path})", version)
 
     def problems(self, kept: frozenset[str]) -> list[str]:
         """Return what is wrong; ``kept`` are the names in facts that stay."""
         names = kept | frozenset(self._rules.keep_keys)
         allowed = names | {piece for name in names for piece in pieces(name)}
-        left = sorted(len(text) for text in self._texts & self._left - allowed)
-        said = (
-            [f"{len(left)} texts of the original are still in it, the longest of {left[-1]} characters"] if left else []
-        )
-        return self._found + said
+        sizes = sorted(len(text) for text in self._texts & self._left - allowed)
+        if not sizes:
+            return list(self._found)
+        texts = counted(len(sizes), "text of the original is", "texts of the original are")
+        return [*self._found, f"{texts} still in it, the longest of {counted(sizes[-1], 'character')}"]
 
     def _differs(self, old: Content, new: Content, *, is_file: bool) -> Iterator[str]:
         if not (old.available and new.available):

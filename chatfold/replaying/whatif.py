@@ -17,10 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from chatfold.references import ReferenceProblem, find_object
+from chatfold.replaying.conditions import meant
 from chatfold.replaying.decisions import WhatIf, WhatIfProblem
 from chatfold.replaying.policy_reads import MODELS, all_paths, changed, read_by_rules
 from events.errors import InvalidValue
-from events.records import ModelPolicy, Policy
+from events.records import Budget, ModelPolicy, Policy
 from generation.agents import Limits
 from generation.errors import AgentDeclarationError
 from generation.models import ModelConfig, Prices
@@ -112,11 +113,32 @@ def check_decides(name: str, fields: Mapping[str, Any]) -> None:
 
 
 def _unread(name: str, paths: Iterable[str]) -> str:
-    told = [path for path in read_by_rules() if path not in MODELS]
     return (
         f"{name}: no decision reads {', '.join(paths)}, so decisions that are taken again cannot tell what "
-        f"comes of it; `chatfold rerun --agents` can. They read {', '.join(told)}"
+        f"comes of it; `chatfold rerun --agents` can. They read {', '.join(_told())}"
     )
+
+
+def _told() -> list[str]:
+    """Return what decisions read, as it is named to somebody who may change it."""
+    return [path for path in read_by_rules() if path not in MODELS]
+
+
+def _check_known(name: str, fields: Mapping[str, Any]) -> None:
+    """Check that a policy has fields, and its tables theirs.
+
+    Raises:
+        WhatIfProblem: It has not one of them; the text says which may be meant.
+    """
+    for table, kind in _TABLES.items():
+        prefix, given = (f"{table}.", fields.get(table)) if table else ("", fields)
+        strange = [each for each in given if each not in kind.__struct_fields__] if isinstance(given, Mapping) else []
+        if strange:
+            path = f"{prefix}{strange[0]}"
+            hint = meant(path, [*_told(), *(f"budget.{limit}" for limit in Budget.__struct_fields__)])
+            raise WhatIfProblem(
+                f"{name}: a policy has no field {path}{hint or '.'} Decisions read {', '.join(_told())}"
+            )
 
 
 def _check_values(name: str, paths: Collection[str], policy: Policy) -> None:
@@ -148,6 +170,8 @@ def _check_values(name: str, paths: Collection[str], policy: Policy) -> None:
         raise WhatIfProblem(f"{where}{error.why}") from error
 
 
+_TABLES: Final[Mapping[str, type[Struct]]] = {"": Policy, **dict.fromkeys(MODELS, ModelPolicy), "budget": Budget}
+"""What has fields by names, by the field of a policy that it is; the policy itself first."""
 _OF_LIMITS: Final = ("max_steps", "max_model_attempts", "budget")
 _OF_MODELS: Final = ("context_limit", "max_output", "compaction_threshold")
 _PRICED: Final = ("input", "output", "cache_read", "cache_write")
@@ -208,11 +232,11 @@ class PolicyFields:
         kept = self._made.get(id(policy))
         if kept is not None:
             return kept[1]
+        _check_known(self._name, self._fields)
         try:
             made = msgspec.convert(_merged(msgspec.to_builtins(policy), self._fields), Policy)
         except msgspec.ValidationError as error:
-            known = ", ".join(Policy.__struct_fields__)
-            raise WhatIfProblem(f"{self._name}: {error}; a policy has the fields {known}") from error
+            raise WhatIfProblem(f"{self._name}: {error}") from error
         except InvalidValue as error:  # a budget refuses itself what is no limit
             raise WhatIfProblem(f"{self._name}: budget.{error.path.removeprefix('$.')} {error.why}") from error
         _check_values(self._name, tuple(changed(policy, made)), made)

@@ -17,6 +17,7 @@ from chatfold.rerunning.comparison import Difference, DifferenceKind
 from chatfold.rerunning.declared_tool import declaration_changes
 from chatfold.rerunning.run import RerunReport
 from chatfold.rerunning.sections import DECLARED, Section, SectionChange, Sections
+from events.counting import counted
 from events.diff import MISSING, Change
 from events.envelope import Recorded
 from events.vocabulary import decision_of
@@ -41,8 +42,10 @@ def verdict_of(report: RerunReport) -> str:
     if report.unsupported is not None:
         return f"it cannot be run again: {report.unsupported}"
     if report.difference is None:
-        return f"all {report.events} events came out again{_differ(report.sections)}"
-    return f"{report.again} of {report.events} events came out again; it parts at version {report.difference.version}"
+        every = "the one event" if report.events == 1 else f"all {report.events} events"
+        return f"{every} came out again{_differ(report.sections)}"
+    events = counted(report.events, "event")
+    return f"{report.again} of {events} came out again; it parts at version {report.difference.version}"
 
 
 _NOT_OF_REQUESTS: Final[dict[Section, str]] = {"policy": "declarations", "calls": "calls"}

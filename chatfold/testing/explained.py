@@ -27,6 +27,7 @@ _MEANT: Final = {"schema": "its description or arguments (schema)", "system": "i
 _ALL: Final = "revision"
 """A digest of all that an agent declares: of interest where nothing else says what changed."""
 
+_NEUTRAL: Final = {"true": "false", "false": "true"}
 _Facts: TypeAlias = Mapping[str, str]
 _Lines: TypeAlias = dict[str, list[str]]
 
@@ -140,10 +141,15 @@ def _told(was: _Row, now: _Row) -> Sequence[str]:
 def _differing(was: _Facts, now: _Facts) -> dict[str, str]:
     """Return in words what differs, by its name."""
     return {
-        name: _MEANT.get(name, f"{name} {was.get(name, 'none')} -> {now.get(name, 'none')}")
+        name: _MEANT.get(name, f"{name} {_value(was, now, name)} -> {_value(now, was, name)}")
         for name in {**was, **now}
         if was.get(name) != now.get(name)
     }
+
+
+def _value(facts: _Facts, others: _Facts, name: str) -> str:
+    """Return a value of facts; what is neutral is absent: of what is true or false elsewhere the other one."""
+    return facts.get(name, _NEUTRAL.get(others.get(name, ""), "none"))
 
 
 def _after_the_log(was: _Lines, now: _Lines) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -16,6 +16,7 @@ from chatfold.settings import Settings
 from chatfold.testing.crash.config import CrashConfig
 from chatfold.testing.crash.report import Report
 from chatfold.testing.crash.run import run_crash_test
+from events.counting import counted
 from generation.agents import Agent
 from generation.providers.script import Script
 from generation.providers.scripted import NAME, ScriptedProvider
@@ -117,10 +118,18 @@ class ProviderMaker:
 
     def left_over(self) -> str:
         """Say which scripts have turns left; nothing where all were played."""
+        return self._other(lambda calls, turns: calls < turns)
+
+    def used_up(self) -> str:
+        """Say which models were called once more than their scripts have turns; nothing where none was."""
+        return self._other(lambda calls, turns: calls > turns)
+
+    def _other(self, differs: Callable[[int, int], bool]) -> str:
         return "\n".join(
-            f"the model {made.name!r} was called {len(made.requests)} times, its script has {len(script)} turns"
+            f"the model {made.name!r} was called {counted(len(made.requests), 'time')}, "
+            f"its script has {counted(len(script), 'turn')}"
             for script, made in self._made
-            if len(made.requests) < len(script)
+            if differs(len(made.requests), len(script))
         )
 
 

@@ -11,10 +11,11 @@ from typing import Final, TypeAlias, cast, get_args
 
 from msgspec import to_builtins
 
+from chatfold.replaying.conditions import meant
 from chatfold.replaying.decisions import WhatIfProblem
 from chatfold.replaying.whatif import PolicyFields, check_decides
 from chatfold.testing.asserts import AnyLog, read_events
-from chatstate.classify import classify
+from chatstate.classify import X, classify
 from chatstate.commands import AnyCommand, Fence
 from chatstate.decide import decide
 from chatstate.errors import Refusal
@@ -28,7 +29,8 @@ from events.reducer import evolve
 from events.replay import replay
 from events.state import ChatState, initial_state
 from events.values import checked_whole
-from generation.decide import decide_generation_action
+from events.vocabulary import EVENT_TYPES
+from generation.decide import RULES, decide_generation_action
 from generation.due import decision_due
 
 __all__ = ["Scenario", "fence_of", "given"]
@@ -38,6 +40,8 @@ Commanded: TypeAlias = AnyCommand | Callable[[ChatState], AnyCommand]
 they believe (``fence_of``)."""
 
 _COMMANDS: Final = get_args(AnyCommand)
+_STATES: Final = tuple(map(str, X))
+_DECIDED: Final = ("none", *(rule.id for rule in RULES))
 _EPOCH_US: Final = 1_700_000_000_000_000
 _SECOND_US: Final = 1_000_000
 
@@ -164,13 +168,17 @@ class Scenario:
 
         Raises:
             AssertionError: It is otherwise.
-            InvalidValue: What should follow is no text, or no list of texts.
+            InvalidValue: What should follow is no text, or no list of texts, or there is no such state, event or rule.
         """
-        for name, given in (("state", state), ("decides", decides)):
-            if given is not None:
-                checked_kind(given, str, f"$.{name}", "a text")
         if events is not None:
             checked_sequence(events, "$.events", "a list of types of events")
+        for what, words, path, claim in (
+            ("execution state", _STATES, "$.state", state),
+            ("rule", _DECIDED, "$.decides", decides),
+            *(("type of event", tuple(EVENT_TYPES), f"$.events[{at}]", each) for at, each in enumerate(events or ())),
+        ):
+            if claim is not None:
+                _check_word(claim, what, words, path)
         _must(self.refusal is None, f"refused: {self.refusal}")
         stands = str(classify(self.state.control))
         gave = [event.envelope.type for event in self.events]
@@ -225,6 +233,16 @@ def _command(given: object, path: str) -> AnyCommand:
             path, f"must be a command of chatstate.commands, or a function that makes one, not {what:.80}"
         )
     return cast("AnyCommand", given)
+
+
+def _check_word(given: object, what: str, words: Sequence[str], path: str) -> None:
+    """Refuse a word that there is not: a claim with it could never hold."""
+    word = checked_kind(given, str, path, "a text")
+    if word not in words:
+        hint = meant(word, words)
+        raise InvalidValue(
+            path, f"there is no {what} {word:.80}{hint + ' T' if hint else '; t'}here are {', '.join(words)}"
+        )
 
 
 def _must(holds: bool, said: str) -> None:  # noqa: FBT001 -- it stands for an assertion

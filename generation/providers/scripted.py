@@ -13,6 +13,7 @@ from typing import Final, cast
 import anyio
 import msgspec
 
+from events.counting import counted
 from events.errors import InvalidValue
 from events.messages import FinishReason, Usage
 from generation.errors import ClassifiedError, ProviderError
@@ -41,7 +42,7 @@ class ScriptExhausted(ProviderError):
     """A scripted model was called more often than its script has turns."""
 
     def __init__(self, turns: int, provider: str = NAME) -> None:
-        message = f"The script has {turns} {'turn' if turns == 1 else 'turns'}, and none is left for this call."
+        message = f"The script has {counted(turns, 'turn')}, and none is left for this call."
         super().__init__(ClassifiedError(kind="config", message=message, provider=provider))
         self.turns = turns
 

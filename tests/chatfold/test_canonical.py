@@ -151,6 +151,7 @@ def test_the_first_change_is_told(script: Sequence[str | Turn], said: str) -> No
         ("R0 -> W ", "R0 -> E0", "turn_finished at version 11 leads R0 -> E0, and led R0 -> W"),
         ('last="assistant"', 'last="user"', 'decision at version 11 read last "assistant" -> "user"'),
         (" steps=1", "", "decision at version 9 read steps 1 -> none"),
+        (" steps=1", " steps=1 refresh=true", "decision at version 9 read refresh false -> true"),
         ("  complete\n", "  max_steps\n", "turn_finished at version 11 changed from complete to max_steps"),
         ("waiting W", "waiting XW", "all transitions and decisions are as they were; where the chat stands changed"),
     ],
@@ -201,7 +202,7 @@ CHOOSING: Final = dataclasses.replace(AGENT, models=["scripted/other"])
         ({"tools": [dataclasses.replace(add, timeout=9)]}, [f"{OF_TOOL}timeout_us none -> 9000000"]),
         (
             {"tools": [dataclasses.replace(add, exclusive=True)]},
-            [f"{OF_TOOL}exclusive none -> true", "decision at version 6 read exclusive none -> 1"],
+            [f"{OF_TOOL}exclusive false -> true", "decision at version 6 read exclusive none -> 1"],
         ),
         ({"tools": [add, multiply]}, ["tool multiply is now declared at version 3"]),
         ({"model": ModelConfig(provider="scripted", name="other")}, [f'{OF_AGENT}model.name "friendly" -> "other"']),

@@ -20,6 +20,7 @@ from chatfold.corpus.adding import LogThere, add_log, refold
 from chatfold.corpus.coverage import ENDS, NOTHING, coverage_of, possible
 from chatfold.corpus.expected import ExpectationError, FoldCheck, FoldDiffers, expectations, requests_expected
 from chatfold.corpus.gate import FOLD, check_corpus, check_log, logs_of
+from chatfold.corpus.names import UnfitName
 from chatfold.corpus.picture import coverage_svg
 from chatfold.corpus.unwritten import KINDS, SAID, UNWRITTEN
 from chatfold.replaying.logs import SourceNotFound
@@ -293,6 +294,15 @@ def test_logs_of_a_corpus_stay_as_they_are(tmp_path: Path) -> None:
         add_log(log, tmp_path, "mine", "Another.")
     (checked,) = check_corpus(tmp_path)
     assert checked.finding is None
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "../evil", "a/b", "a\\b", "a\nb", "x.jsonl", "x.fold", "x.md"])
+def test_the_name_of_a_log_is_that_of_a_file_in_the_corpus(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    with pytest.raises(UnfitName, match="a log of a corpus cannot be called"):
+        add_log((FOLDER / "answer.jsonl").read_bytes(), folder, name, "A note.")
+    assert [*tmp_path.rglob("*")] == [folder]
 
 
 @pytest.mark.parametrize("where", ["nowhere", "."])

@@ -99,6 +99,25 @@ def test_a_claim_that_does_not_hold_says_what_does(claim: Callable[[Scenario], o
         claim(given(LOG, at=CALLED))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"state": "Z9"}, "$.state: there is no execution state Z9; there are N, P0, "),
+        ({"state": "Invald"}, "$.state: there is no execution state Invald; did you mean Invalid? There are N, P0, "),
+        ({"decides": "D99"}, "$.decides: there is no rule D99; did you mean D9? There are none, D0, D1, "),
+        (
+            {"events": ["chat_created", "releasd"]},
+            "$.events[1]: there is no type of event releasd; did you mean released?",
+        ),
+        ({"events": [3]}, "$.events[0]: must be a text, not int"),
+    ],
+)
+def test_a_word_that_there_is_not_is_no_claim(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        given(LOG, at=CALLED).then(**wrong)
+    assert str(refused.value).startswith(said)
+
+
 @pytest.mark.parametrize("at", [-1, len(LOG) + 1])
 def test_there_is_no_such_version(at: int) -> None:
     with pytest.raises(InvalidValue, match=rf"\$\.at: .*, not {at}"):
@@ -118,7 +137,10 @@ def test_what_is_no_command_is_refused(wrong: Any, called: str) -> None:
     ("changes", "said"),
     [
         ({"max_steps": "3"}, r"Expected `int`, got `str` - at `\$.max_steps`"),
-        ({"max_step": 3}, r"unknown field `max_step`; a policy has the fields agent, .*max_steps, "),
+        (
+            {"max_step": 3},
+            r"a policy has no field max_step; did you mean max_steps\? Decisions read model.context_limit, ",
+        ),
         ({"tools": []}, r"no decision reads tools, .* They read .*max_steps, "),
         ({"model": {"name": "other"}}, r"no decision reads model.name"),
     ],

@@ -7,7 +7,7 @@ from chatfold.cli.shapes.chats import ChatLine, EventLine, PartLine, ResetLine, 
 from chatfold.cli.shapes.checks import Diagnosed, Examined, GraphText, Problem, RepairedLine, Verified
 from chatfold.cli.shapes.comparing import ChangeLine, Compared, FirstWhere, ForkedLine
 from chatfold.cli.shapes.corpus import AddedLog, CorpusLine, CoverageLine, RefoldedLog
-from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine
+from chatfold.cli.shapes.moving import Adopted, Exported, Imported, Migrated, RecordedLine, UnusedRenameLine
 from chatfold.cli.shapes.replaying import DriftLine, ReplayedLog, WhyLine
 from chatfold.cli.shapes.reruns import RerunLine, SectionLine
 
@@ -43,6 +43,7 @@ __all__ = [
     "Shape",
     "StateLine",
     "Turned",
+    "UnusedRenameLine",
     "Verified",
     "WhyLine",
     "WorkerLine",
@@ -51,7 +52,7 @@ __all__ = [
 SHAPES: Final[tuple[type[Shape], ...]] = (
     ChatLine, EventLine, StateLine, PartLine, ResetLine, Turned, Diagnosed, Examined, Problem, Verified, RepairedLine,
     Imported, Adopted, Exported, GraphText, WorkerLine, Migrated, Said, DriftLine, ReplayedLog, WhyLine, RerunLine,
-    SectionLine, RecordedLine, CorpusLine, CoverageLine, AddedLog, RefoldedLog, Compared, ChangeLine, FirstWhere,
-    ForkedLine,
+    SectionLine, RecordedLine, UnusedRenameLine, CorpusLine, CoverageLine, AddedLog, RefoldedLog, Compared, ChangeLine,
+    FirstWhere, ForkedLine,
 )  # fmt: skip
 """All shapes, in the order of the documentation."""

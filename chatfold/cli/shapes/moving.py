@@ -92,3 +92,15 @@ class RecordedLine(Shape, frozen=True, kw_only=True, tag="recorded"):
     clear: tuple[Any, ...]
     problems: tuple[str, ...]
     failed: str | None
+
+
+class UnusedRenameLine(Shape, frozen=True, kw_only=True, tag="unused_rename"):
+    """What ``record`` says after all logs of a name that its rules rename and none of them has.
+
+    Attributes:
+        rule: It, as the rules file has it.
+        problem: What may have been meant.
+    """
+
+    rule: str
+    problem: str

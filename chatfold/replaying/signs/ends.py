@@ -11,6 +11,7 @@ from chatfold.replaying.signs.sign import Sign, calls_of, last_end
 from chatfold.replaying.turns import Turn
 from chatfold.replaying.words import error_name
 from events import vocabulary as v
+from events.counting import counted
 from events.effects import Interrupting
 from events.envelope import AT_REST
 from events.parts import ToolCallPart
@@ -28,11 +29,13 @@ def step_limit(turn: Turn) -> Iterator[Sign]:
     """An end by max_steps."""
     for step, event in _finished(turn, "max_steps"):
         called = Counter(part.name for part in _calls(turn))
-        said = ", ".join(f"{name} {count} times" for name, count in called.most_common(5))
+        said = ", ".join(f"{name} {counted(count, 'time')}" for name, count in called.most_common(5))
+        steps = event.decision.evidence.get("steps", 0)
+        taken = counted(steps if isinstance(steps, int) else 0, "step")
         yield Sign(
             step.recorded.version,
-            f"The turn was ended after {event.decision.evidence.get('steps', 0):,} steps, which is all that max_steps "
-            f"allows. The model called {said or 'no tool'}.",
+            f"The turn was ended after {taken}, which is all that max_steps allows. "
+            f"The model called {said or 'no tool'}.",
             "Where it turned in circles, see what its tools told it; else raise max_steps, or let the user resume.",
         )
 

@@ -11,6 +11,7 @@ from chatfold.replaying.signs.sign import SECOND, Sign, kind_of
 from chatfold.replaying.turns import Turn
 from chatfold.replaying.words import error_name
 from events import vocabulary as v
+from events.counting import counted
 from events.effects import Interrupting
 from events.records import MODEL_KINDS, ErrorInfo
 from events.replay import ReplayStep
@@ -91,7 +92,7 @@ def retry_storm(turn: Turn) -> Iterator[Sign]:
         return
     waited = sum(event.delay_us for _, event in retries)
     kinds = Counter(error_name(error) for _, error in failed)
-    said = ", ".join(f"{count} times {kind}" for kind, count in kinds.most_common())
+    said = ", ".join(f"{counted(count, 'time')} {kind}" for kind, count in kinds.most_common())
     first = failed[0][0].recorded.version
     yield Sign(
         retries[-1][0].recorded.version,

@@ -7,6 +7,7 @@ import typer
 
 from chatfold.cli import guard
 from chatfold.cli.app import app
+from tests.chatfold.cli.kit import Cli
 
 
 @pytest.mark.parametrize("name", guard._KNOWN)
@@ -53,11 +54,13 @@ def test_exit_codes(arguments: list[str], code: int, capsys: pytest.CaptureFixtu
     assert said.err.count("\n") == bool(code)
 
 
-def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guard.run(app, []) == 2
+@pytest.mark.parametrize(("group", "first"), [([], "chat"), (["corpus"], "check")])
+def test_no_command_shows_the_help(group: list[str], first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.run(app, group) == 2
     said = capsys.readouterr()
-    assert (said.out.startswith("Usage: chatfold [OPTIONS] COMMAND"), said.err) == (True, "")
-    assert "\n  chat " in said.out
+    usage = f"Usage: {' '.join(['chatfold', *group])} [OPTIONS] COMMAND"
+    assert (said.out.startswith(usage), said.err) == (True, "")
+    assert f"\n  {first} " in said.out
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,20 @@ def test_every_command_teaches_by_examples(command: str, capsys: pytest.CaptureF
     assert f"  Examples:\n    chatfold {command}" in said or f"| chatfold {command}" in said
     # All but what draws a screen and prints nothing, and what writes a page for people.
     assert ("--json" in said) is (command not in {"step", "report"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("import", "talk.jsonl", "--as", "a/b"), "--as: the id of a chat has no slash"),
+        (("fork", "talk", "--as", "a/b"), "--as: the id of a chat has no slash"),
+        (("fork", "talk", "--agent", ""), "--agent: is empty"),
+        (("fork", "talk", "--message", " "), "--message: the text is blank"),
+        (("chat", "hi", "--chat", "a/b"), "--chat: the id of a chat has no slash"),
+        (("adopt", ""), "CHAT: is empty"),
+    ],
+)
+def test_what_the_engine_refuses_is_told_by_the_option(chats: Cli, arguments: tuple[str, ...], said: str) -> None:
+    chats.ok("export", "talk", "-o", "talk.jsonl")
+    done = chats.run(*arguments)
+    assert (done.code, done.err.startswith(f"chatfold: {said}")) == (2, True), done

@@ -100,6 +100,23 @@ def test_a_file_is_written_whole_or_not_at_all(chats: Cli) -> None:
     assert not list(Path().glob(".*"))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("migrate", "--finish"),
+        ("adopt", "talk"),
+        ("fork", "talk"),
+        ("repair", "--all"),
+        ("verify", "--all"),
+        ("export", "talk"),
+    ],
+)
+def test_what_works_on_a_database_makes_none(cli: Cli, arguments: tuple[str, ...]) -> None:
+    done = cli.run(*arguments)
+    assert (done.code, done.err.partition(";")[0]) == (2, f"chatfold: there is no database {cli.file}")
+    assert not cli.file.exists()
+
+
 def test_migrate_sets_up_and_says_what_it_found(cli: Cli) -> None:
     (line,) = cli.ok("migrate", "--json").lines
     assert line["database"] == cli.url

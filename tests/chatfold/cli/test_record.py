@@ -86,11 +86,30 @@ def test_what_is_left_in_clear_is_told(chats: Cli) -> None:
 def test_rules_say_what_stays(chats: Cli) -> None:
     Path("rules.toml").write_text('never = ["assistant"]\n[names]\nagents = "keep"\nchats = "keep"\n')
     done = chats.run("record", "talk", "--redact", "rules.toml", "-o", "out")
-    assert (done.code, done.out) == (1, "talk: its redacted form is not sound: text 1 of the rules' never is in it\n")
+    refused = (
+        "talk: its redacted form is not sound: text 1 of the rules' never is in a name (agents), first at version 1"
+    )
+    helps = 'another name for it under [rename.agents], or agents = "map" under [names], helps'
+    assert (done.code, done.out) == (1, f"{refused}: {helps}\n")
     assert list(Path("out").iterdir()) == []
     Path("rules.toml").write_text('[names]\nchats = "keep"\n[rename.agents]\nassistant = "helper"\n')
     chats.ok("record", "talk", "--redact", "rules.toml", "-o", "out")
     assert b'"agent":"helper"' in Path("out/talk.jsonl").read_bytes()
+
+
+def test_a_rename_that_no_log_has_is_told_after_all_logs(chats: Cli) -> None:
+    renames = '[rename.agents]\nasistant = "helper"\nasking = "a"\n[rename.users]\nqqq = "x"\n'
+    Path("rules.toml").write_text(renames)
+    missing = ["rename.agents.asistant: no log has it; did you mean assistant?", "rename.users.qqq: no log has it"]
+    done = chats.ok("record", "--all", "--redact", "rules.toml", "-o", "out")
+    assert done.err.endswith("\n".join([*missing, ""]))
+    *_, one, other = chats.ok("record", "--all", "--redact", "rules.toml", "-o", "other", "--json").lines
+    assert [one, other] == [
+        {"kind": "unused_rename", "rule": said.partition(":")[0], "problem": said.partition(": ")[2]}
+        for said in missing
+    ]
+    Path("rules.toml").write_text('[rename.agents]\nasking = "a"\n')
+    assert "no log has it" not in chats.ok("record", "asks", "--redact", "rules.toml", "-o", "third").err
 
 
 @pytest.mark.parametrize(

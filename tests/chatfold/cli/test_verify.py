@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -143,4 +144,29 @@ def test_a_log_that_does_not_fold_is_a_finding(chats: Cli) -> None:
 def test_one_thing_is_verified(chats: Cli, arguments: list[str]) -> None:
     done = chats.run("verify", *arguments)
     assert (done.code, done.out) == (2, "")
-    assert "name a log file or a chat, or say --all" in done.err
+    assert "name log files or chats, or say --all" in done.err
+
+
+def test_many_logs_are_verified_each_in_a_line(chats: Cli) -> None:
+    Path("logs").mkdir()
+    for chat in ("talk", "asks", "broken"):
+        chats.ok("export", chat, "-o", f"logs/{chat}.jsonl")
+    assert chats.ok("verify", "logs", "talk").err == "4 logs verified, 0 with problems\n"
+    whole = Path("logs/talk.jsonl").read_text()
+    Path("logs/talk.jsonl").write_text(whole.replace("First", "Fifth", 1))
+    Path("logs/broken.jsonl").write_text(whole[:-200])
+    done = chats.run("verify", "logs/*.jsonl", "nobody")
+    assert done.code == 1
+    assert [line.partition(",")[0] for line in done.out.splitlines()] == [
+        "logs/asks.jsonl: ok",
+        "logs/broken.jsonl: line 12: the line is cut off",
+        "logs/talk.jsonl",  # where and what
+        "logs/talk.jsonl: 1 problem",
+        "nobody: there is no chat nobody",
+    ]
+    assert done.err == "4 logs verified, 3 with problems\n"
+    said = chats.run("verify", "logs", "nobody", "--json").lines
+    assert [(line["kind"], line["chat"]) for line in said if line["kind"] == "problem"] == [
+        ("problem", f"{name}") for name in ("logs/broken.jsonl", "logs/talk.jsonl", "nobody")
+    ]
+    assert chats.run("verify", "logs", "nowhere.jsonl").code == 2

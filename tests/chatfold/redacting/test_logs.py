@@ -245,7 +245,10 @@ def test_what_is_left_in_clear_is_listed_with_where_it_stands() -> None:
 def test_a_text_that_must_not_be_there_is_found_without_being_told() -> None:
     rules = RedactionRules(never=("SUPPORT",))
     (problem,) = checked(SAMPLE, redacted(SAMPLE, rules), rules).problems
-    assert problem == "text 1 of the rules' never is in it"
+    assert problem == (
+        "text 1 of the rules' never is in a name (agents), first at version 1: another name for it under "
+        '[rename.agents], or agents = "map" under [names], helps'
+    )
     mapped = replace(rules, names={"agents": "map"})
     assert checked(SAMPLE, redacted(SAMPLE, mapped), mapped).problems == ()
 
@@ -264,7 +267,20 @@ def test_a_text_that_must_not_be_there_is_found_without_being_told() -> None:
 def test_a_text_that_must_not_be_there_is_found_in_all_its_forms(name: str, never: str) -> None:
     log = log_of([ChatCreated(chat="c", owner="o", agent=name, release="0.1.0")])
     rules = RedactionRules(never=(never,))
-    assert checked(log, redacted(log, rules), rules).problems == ("text 1 of the rules' never is in it",)
+    (problem,) = checked(log, redacted(log, rules), rules).problems
+    assert problem.startswith("text 1 of the rules' never is in a name (agents), first at version 1: ")
+
+
+def test_it_is_told_of_each_kind_of_place_where_a_text_is_that_must_not_be_there() -> None:
+    events = [
+        ChatCreated(chat="c", owner="o", agent="acme", release="0.1.0"),
+        *[TitleChanged(title=Content({"acme": 17, "other": True})) for _ in range(2)],
+    ]
+    rules = RedactionRules(never=("zzz", "acme"), keep_keys=("acme",))
+    log = log_of(events)
+    said = [problem.partition(":")[0] for problem in checked(log, redacted(log, rules), rules).problems]
+    place = "text 2 of the rules' never is in"
+    assert said == [f"{place} a name (agents), first at version 1", f"{place} a content ($.title), first at version 2"]
 
 
 def test_no_made_up_text_has_a_form_of_what_must_not_be_there() -> None:
@@ -280,7 +296,8 @@ def test_the_id_of_an_imported_chat_is_looked_at_too() -> None:
     log = LoadedLog(chat=ChatId("acme-7"), events=tuple(SAMPLE.events), blobs=SAMPLE.blobs, flags=())
     rules = RedactionRules(names={"chats": "keep"}, never=("acme",))
     found = check_redacted(log, redact(log.chat, log.events, log.blobs, rules, KEY), rules)
-    assert found.problems == ("text 1 of the rules' never is in it",)
+    (problem,) = found.problems
+    assert problem.startswith("text 1 of the rules' never is in a name (chats), first at version 1: ")
     assert {each.text for each in found.clear if each.kind == "chats"} == {"acme-7", "chat-1"}
 
 
@@ -310,4 +327,6 @@ def test_what_must_not_be_there_does_not_come_up_by_chance(never: str, told: boo
     made = redacted(log, rules)
     titles = b"".join((*(event.content.partition(b'"v":')[2] for event in made.events), *made.blobs.values())).lower()
     assert never.lower().encode() not in titles
-    assert checked(log, made, rules).problems == (("text 1 of the rules' never is in it",) if told else ())
+    problems = checked(log, made, rules).problems
+    assert bool(problems) is told
+    assert all(each.startswith("text 1 of the rules' never is in a name (") for each in problems)

@@ -65,6 +65,10 @@ def test_a_decision_is_told_from_what_it_recorded() -> None:
     # Of other facts other words: nothing is looked up elsewhere.
     other = replace(decision, facts={"steps": 1, "max_steps": 9})
     assert explain(other).because == "the turn has 1 step, and at most 9 are allowed"
+    one = replace(decision, facts={"steps": 1, "max_steps": 1})
+    assert explain(one).because == "the turn has 1 step, and at most 1 is allowed"
+    spent = replace(decision, rule="D7b", facts={"turns": 1, "limit": 1})
+    assert explain(spent).because == "1 turn is spent, of 1"
 
 
 def test_a_rule_of_another_release_is_told_by_its_facts() -> None:
