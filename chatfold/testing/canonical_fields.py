@@ -6,22 +6,34 @@ out unless it is kept, and stands in one table by the names of fields.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
-from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
-from msgspec import NODEFAULT, Struct, structs
+from msgspec import NODEFAULT, Struct
 
+from chatfold.corpus.structs import defaults_of
+from chatfold.corpus.structs import facts_of as in_short
 from events.content import Content
 from events.ids import message_id
 from events.messages import Message, QueuedMessage, Usage
 from events.records import Spent
 from events.vocabulary import QueuedMessageEdited
 
-__all__ = ["INDENT", "KINDS", "Kept", "Shown", "fact", "facts_of", "lines_of", "own_lines"]
+__all__ = [
+    "INDENT",
+    "KINDS",
+    "Kept",
+    "Shown",
+    "fact",
+    "facts_of",
+    "kept_of",
+    "kind_of",
+    "lines_of",
+    "own_lines",
+    "since",
+]
 
 Kept: TypeAlias = Literal["ids", "times", "usage"]
 """What can be kept in the text though it is another each time: ids, actors' names and what follows from where it ran;
@@ -53,7 +65,7 @@ _WAITS: Final[Mapping[str, str]] = {"deadline": "waits_us"}
 """Times whose distance from their event follows from what was declared, with a name for that."""
 _MOMENTS: Final = frozenset(name for name, kind in VARYING.items() if kind == "times" and not name.endswith("_us"))
 _OPAQUE: Final = frozenset({"data", "metadata"})
-"""Contents that nobody can review: they are told by their size and a digest."""
+"""Contents that nobody can review: told by size and a short digest, as those that are not there by size and why."""
 _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127, 0x85, 0x2028, 0x2029)}
 """Characters that would end a line, or be lost on the way through a file."""
 
@@ -93,7 +105,7 @@ def own_lines(record: Struct, shown: Shown) -> Iterator[str]:
     """Yield what stands below a record's facts: its texts, and the records in it."""
     for name, value in _places(record, shown):
         if _is_text(name, value):
-            yield from _text(_kind(record) if name == "text" else name, value)
+            yield from _text(kind_of(type(record)) if name == "text" else name, value)
     place = len(getattr(record, "answers", ()))
     for name, value in _places(record, shown):
         for each in value if isinstance(value, tuple) else (value,):
@@ -101,12 +113,17 @@ def own_lines(record: Struct, shown: Shown) -> Iterator[str]:
                 yield from lines_of(f"[{_id(record, shown, place)}]", each, shown)
                 place += 1
             elif isinstance(each, Struct):
-                yield from lines_of(_kind(each) or name.removesuffix("s"), each, shown)
+                yield from lines_of(kind_of(type(each)) or name.removesuffix("s"), each, shown)
 
 
 def fact(name: str, value: object) -> str:
     """Return a fact as it stands in a line."""
     return f"{name}={json.dumps(value, sort_keys=True)}"
+
+
+def kind_of(record: type[Struct]) -> str:
+    """Return what a kind of part is called; the empty text of a record that is no part."""
+    return str(record.__struct_config__.tag or "")
 
 
 def kept_of(record: type, name: str) -> Kept | None:
@@ -116,8 +133,9 @@ def kept_of(record: type, name: str) -> Kept | None:
 
 def _places(record: Struct, shown: Shown) -> Iterator[_Place]:
     """Yield the fields that are shown, with what they hold."""
-    for name, default in _defaults(type(record)):
-        value = getattr(record, name)
+    defaults = defaults_of(type(record))
+    for name in record.__struct_fields__:
+        value, default = getattr(record, name), defaults.get(name, NODEFAULT)
         if name in ELSEWHERE or value is default or (type(value) is type(default) and value == default):
             continue
         kept = kept_of(type(record), name) or VARYING_TYPES.get(type(value))
@@ -131,7 +149,7 @@ def _facts(record: Struct, shown: Shown) -> Iterator[_Place]:
     for name, value in _places(record, shown):
         if isinstance(value, Content):
             if not _is_text(name, value):
-                yield name, _in_short(value)
+                yield name, in_short(value)
         elif name in _MOMENTS:
             yield name, since(value, shown.began)
         elif not any(isinstance(each, Struct) for each in (value if isinstance(value, tuple) else (value,))):
@@ -145,20 +163,6 @@ def since(moment: object, began: int) -> str:
     return f"{'-' if distance < 0 else '+'}{timedelta(microseconds=abs(distance))}"
 
 
-@cache
-def _defaults(record: type[Struct]) -> tuple[_Place, ...]:
-    """Return the fields of a type with their defaults; ``NODEFAULT`` for what is always said."""
-    return tuple(
-        (field.name, field.default_factory() if field.default_factory is not NODEFAULT else field.default)
-        for field in structs.fields(record)
-    )
-
-
-def _kind(record: Struct) -> str:
-    """Return what a part calls itself; the empty text of a record that is none."""
-    return str(record.__struct_config__.tag or "")
-
-
 def _id(record: Struct, shown: Shown, place: int) -> str:
     return record.id if isinstance(record, QueuedMessageEdited) else message_id(shown.version, place)
 
@@ -167,21 +171,11 @@ def _is_text(name: str, value: object) -> bool:
     return isinstance(value, Content) and value.available and name not in _OPAQUE
 
 
-def _in_short(content: Content) -> str:
-    """Return what is said of a content that is not shown, or not there."""
-    if not content.available:
-        return f"({'erased' if content.erased else 'not loaded'}, {content.size} B)"
-    return f"{content.size} B, {hashlib.sha256(_read(content).encode()).hexdigest()[:12]}"
-
-
-def _read(content: Content) -> str:
-    value = content.value
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
 def _text(name: str, value: object) -> Iterator[str]:
     """Yield lines of what was said, behind a mark: none may pass for a line of ours, nor for a doctest to be run."""
     assert isinstance(value, Content)  # noqa: S101 -- for type checkers: nothing else is a text
-    for line in _read(value).translate(_CONTROLS).split("\n"):
+    held = value.value
+    text = held if isinstance(held, str) else json.dumps(held, ensure_ascii=False, sort_keys=True)
+    for line in text.translate(_CONTROLS).split("\n"):
         yield f"{INDENT}{name} | {line}" if line else f"{INDENT}{name} |"
         name = " " * len(name)

@@ -6,24 +6,37 @@ Owns reading the text again; its form is owned by ``chatfold.testing.canonical``
 from __future__ import annotations
 
 import difflib
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple, TypeAlias
 
 from chatfold.testing.canonical import END, LOG, TRANSCRIPT
+from chatfold.testing.canonical_fields import kind_of
 from events.given import checked_kind
+from events.parts import PARTS
 
 __all__ = ["explain_change"]
 
 SHOWN: Final = 40
 """Lines of the difference that are shown."""
 
+QUOTED: Final = 60
+"""Characters of a text that are quoted around what changed in it."""
+
 _EVENT: Final = re.compile(r"^ *(?P<version>\d+) (?P<event>\S+) +(?P<moves>\S+(?: -> \S+)?)(?: +(?P<said>.*))?$")
-_BELOW: Final = re.compile(r"^ +(?P<what>(?P<kind>agent|tool|D\w+) [^:]+)(?:: (?P<facts>.*))?$")
-_FACT: Final = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
+_DECISION: Final = re.compile(r"^ {6}(?P<what>D\w+ [^:]+)(?:: (?P<facts>.*))?$")
+_RECORD: Final = re.compile(r"^ {6}(?P<what>\S[^:|]*)(?:: (?P<facts>.*))?$")
+_TEXT: Final = re.compile(r"^ {6}(?P<name>\w*) *\|(?: (?P<line>.*))?$")
+_FACT: Final = re.compile(r" ?([\w.]+)=")
+_VALUE: Final = json.JSONDecoder().raw_decode
 _MEANT: Final = {"schema": "its description or arguments (schema)", "system": "its instruction (system)"}
 """What is said of digests, which say nothing themselves."""
+_REQUEST: Final = "request"
+_DECLARED: Final = ("agent ", "tool ")
+_PARTS: Final = frozenset(kind_of(part) for part in PARTS)
 _ALL: Final = "revision"
 """A digest of all that an agent declares: of interest where nothing else says what changed."""
 
@@ -33,15 +46,16 @@ _Lines: TypeAlias = dict[str, list[str]]
 
 
 class _Row(NamedTuple):
-    """An event of the text, with the decision and the declarations that stand with it."""
+    """An event of the text, with the decision, the declarations and the records that stand with it."""
 
     version: int
     event: str
     moves: str
-    said: str
+    said: _Facts
     decision: str
     read: _Facts
     declared: Mapping[str, _Facts]
+    records: Mapping[str, _Facts]
 
     @property
     def did(self) -> tuple[str, str, str]:
@@ -82,7 +96,9 @@ def _sentences(before: str, after: str) -> Sequence[str]:
             parted.append(_parting(one, other))
             break
         same.append((one, other))
-    said = [*parted, *_first(same, _declared), *_first(same, _read), *_first(same, _told)]
+    declared = _first(same, _declared)
+    told = _first(same, _told_beside_requests if declared else _told)
+    said = [*parted, *declared, *_first(same, _read), *told]
     if not parted:
         said += _after_the_log(was, now)
     if said:
@@ -132,16 +148,32 @@ def _read(was: _Row, now: _Row) -> Sequence[str]:
 
 
 def _told(was: _Row, now: _Row) -> Sequence[str]:
-    if was.said == now.said:
-        return ()
-    beside = _beside(was.said, now.said), _beside(now.said, was.said)
-    return [f"{was.event} at version {was.version} changed from {beside[0]} to {beside[1]}"]
+    return [*_records(was, now)]
+
+
+def _told_beside_requests(was: _Row, now: _Row) -> Sequence[str]:
+    """Return what changed but in the digests of requests, which follow from what was declared."""
+    return [*_records(was, now, but=_REQUEST)]
+
+
+def _records(was: _Row, now: _Row, but: str = "") -> Iterator[str]:
+    at = f"at version {was.version}"
+    if found := _differing(was.said, now.said):
+        yield f"{was.event} {at} changed: {', '.join(found.values())}"
+    for what in {**was.records, **now.records}:
+        one, other = was.records.get(what), now.records.get(what)
+        if what == but:
+            continue
+        if one is None or other is None:
+            yield f"{what} is {'now' if one is None else 'no longer'} told {at}"
+        elif found := _differing(one, other):
+            yield f"{what} {at} changed: {', '.join(found.values())}"
 
 
 def _differing(was: _Facts, now: _Facts) -> dict[str, str]:
     """Return in words what differs, by its name."""
     return {
-        name: _MEANT.get(name, f"{name} {_value(was, now, name)} -> {_value(now, was, name)}")
+        name: _MEANT.get(name, f"{name} {_quoted(_value(was, now, name), _value(now, was, name))}")
         for name in {**was, **now}
         if was.get(name) != now.get(name)
     }
@@ -152,17 +184,28 @@ def _value(facts: _Facts, others: _Facts, name: str) -> str:
     return facts.get(name, _NEUTRAL.get(others.get(name, ""), "none"))
 
 
+def _quoted(was: str, now: str) -> str:
+    """Return what was and is, of long texts what stands where they part."""
+    start = 0
+    if max(len(was), len(now)) > QUOTED:
+        start = max(0, _alike(was, now) - QUOTED // 3)
+    ends = (
+        f"{'...' if start else ''}{text[start : start + QUOTED]}{'...' * (len(text) > start + QUOTED)}"
+        for text in (was, now)
+    )
+    return " -> ".join(ends)
+
+
+def _alike(was: str, now: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return next((place for place, (one, other) in enumerate(zip_longest(was, now)) if one != other), len(was))
+
+
 def _after_the_log(was: _Lines, now: _Lines) -> Iterator[str]:
     for heading, what in ((TRANSCRIPT, "the transcript"), (END, "where the chat stands")):
         if was[heading] != now[heading]:
             yield f"all transitions and decisions are as they were; {what} changed{_where(was[heading], now[heading])}"
             return
-
-
-def _beside(said: str, other: str) -> str:
-    """Return what is said and was not, or is not, said in the other."""
-    others = other.split("  ")
-    return "  ".join(word for word in said.split("  ") if word not in others) or "nothing"
 
 
 def _what(row: _Row) -> str:
@@ -176,7 +219,8 @@ def _where(was: list[str], now: list[str]) -> str:
         if one != other:
             break
         heading = one if one.startswith("[") else heading
-    new = next((line for line in (one, other) if line.startswith("[")), heading)
+    first = [line for line in (one, other) if line]
+    new = first[0] if all(line.startswith("[") for line in first) else heading
     return f", first at {new.partition(']')[0]}]" if new else ""
 
 
@@ -193,20 +237,79 @@ def _parts(text: str) -> _Lines:
 
 
 def _rows(lines: list[str]) -> Iterator[_Row]:
-    row: _Row | None = None
+    below: list[str] = []
+    event: re.Match[str] | None = None
     for line in lines:
-        if event := _EVENT.match(line):
-            if row is not None:
-                yield row
-            row = _Row(int(event["version"]), event["event"], event["moves"], event["said"] or "", "", {}, {})
-        elif row is not None and (below := _BELOW.match(line)):
-            facts = dict(_FACT.findall(below["facts"] or ""))
-            if below["kind"] in ("agent", "tool"):
-                row = row._replace(declared={**row.declared, below["what"]: facts})
+        if found := _EVENT.match(line):
+            if event is not None:
+                yield _row(event, below)
+            event, below = found, []
+        else:
+            below.append(line)
+    if event is not None:
+        yield _row(event, below)
+
+
+def _row(event: re.Match[str], below: list[str]) -> _Row:
+    actor, _, said = (event["said"] or "").partition("  ")
+    decision, read = "", _facts("")
+    declared: dict[str, _Facts] = {}
+    records = _Records()
+    for line in below:
+        if line_of := _TEXT.match(line):
+            records.text(line_of["name"], line_of["line"] or "")
+        elif line_of := _DECISION.match(line):
+            decision, read = line_of["what"], _facts(line_of["facts"])
+        elif line_of := _RECORD.match(line):
+            if line_of["what"].startswith(_DECLARED):
+                declared[line_of["what"]] = _facts(line_of["facts"])
             else:
-                row = row._replace(decision=below["what"], read=facts)
-    if row is not None:
-        yield row
+                records.record(line_of["what"], _facts(line_of["facts"]))
+    found = records.read()
+    by = {"actor": actor, **_facts(said), **found.pop("")}
+    return _Row(int(event["version"]), event["event"], event["moves"], by, decision, read, declared, found)
+
+
+class _Records:
+    """The records below an event by what they are called, as they are read from the lines."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, str]] = {"": {}}
+        self._texts: dict[tuple[str, str], list[str]] = {}
+        self._alike = Counter[str]()
+        self._what, self._key, self._name = "", "", ""
+
+    def record(self, what: str, facts: dict[str, str]) -> None:
+        """Take the first line of a record; another one that is called the same gets a number."""
+        self._alike[what] += 1
+        self._what, self._name = what, ""
+        self._key = what if self._alike[what] == 1 else f"{what} ({self._alike[what]})"
+        self._found[self._key] = facts
+
+    def text(self, name: str, line: str) -> None:
+        """Take a line of a text, which goes on where no name is given. The text of a part may be all there is of it."""
+        if name in _PARTS and (self._what != name or (self._key, name) in self._texts):
+            self.record(name, {})
+        self._name = name or self._name
+        self._texts.setdefault((self._key, self._name), []).append(line)
+
+    def read(self) -> dict[str, dict[str, str]]:
+        """Return what was read; under no name what is the event's own."""
+        for (key, name), lines in self._texts.items():
+            self._found[key][name] = json.dumps("\n".join(lines), ensure_ascii=False)
+        return self._found
+
+
+def _facts(said: str | None) -> dict[str, str]:
+    """Return the facts of a line, each as it is written; a line that is none of ours has those before it ends."""
+    facts, at = dict[str, str](), 0
+    while found := _FACT.match(said or "", at):
+        try:
+            _, at = _VALUE(said or "", found.end())
+        except ValueError:
+            break
+        facts[found[1]] = (said or "")[found.end() : at]
+    return facts
 
 
 def _difference(before: str, after: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ def kept(project: pytest.Pytester, run: Run) -> Path:
 def test_one_file_for_each_log(kept: Path, run: Run) -> None:
     files = sorted(kept.rglob("*.chat"))
     assert [file.name for file in files] == [f"test_it[logs.{name}].chat" for name in ("one", "two")]
-    assert "[5.0] assistant  stop\n      | Hi.\n" in files[0].read_text(encoding="utf-8")
+    assert "      [5.0] assistant\n      text | Hi.\n" in files[0].read_text(encoding="utf-8")
     for parallel in ((), ("-n", "2")):
         run(*parallel, syrupy=True).assert_outcomes(passed=2)
 
