@@ -84,16 +84,19 @@ class Shown(NamedTuple):
 def lines_of(label: str, record: Struct, shown: Shown) -> Iterator[str]:
     """Yield the lines of a record: what it is called with its facts, its texts, then the records in it.
 
-    What has only other records in it is known by them, and has no line itself.
+    The first is left out where what follows says it: the text of a part, or nothing but other records.
     """
     if isinstance(record, Message):
         label = f"{label} {record.role}"
     elif isinstance(record, QueuedMessage):
         label = f"queued {label}"
-    said, below = facts_of(record, shown), [*own_lines(record, shown)]
-    if said or not below or isinstance(record, Message):
-        yield f"{INDENT}{label}: {said}" if said else f"{INDENT}{label}"
-    yield from below
+    said, texts, records = facts_of(record, shown), [*_texts(record, shown)], [*_records(record, shown)]
+    if said:
+        yield f"{INDENT}{label}: {said}"
+    elif isinstance(record, Message) or not (texts[0].startswith(f"{INDENT}{label} |") if texts else records):
+        yield f"{INDENT}{label}"
+    yield from texts
+    yield from records
 
 
 def facts_of(record: Struct, shown: Shown) -> str:
@@ -103,9 +106,19 @@ def facts_of(record: Struct, shown: Shown) -> str:
 
 def own_lines(record: Struct, shown: Shown) -> Iterator[str]:
     """Yield what stands below a record's facts: its texts, and the records in it."""
+    yield from _texts(record, shown)
+    yield from _records(record, shown)
+
+
+def _texts(record: Struct, shown: Shown) -> Iterator[str]:
+    """Yield the lines of a record's texts, that of a part under the part's own name."""
     for name, value in _places(record, shown):
         if _is_text(name, value):
-            yield from _text(kind_of(type(record)) if name == "text" else name, value)
+            yield from _text((kind_of(type(record)) or name) if name == "text" else name, value)
+
+
+def _records(record: Struct, shown: Shown) -> Iterator[str]:
+    """Yield the lines of the records in a record; messages have the ids that they get in history."""
     place = len(getattr(record, "answers", ()))
     for name, value in _places(record, shown):
         for each in value if isinstance(value, tuple) else (value,):

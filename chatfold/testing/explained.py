@@ -30,7 +30,7 @@ _EVENT: Final = re.compile(r"^ *(?P<version>\d+) (?P<event>\S+) +(?P<moves>\S+(?
 _DECISION: Final = re.compile(r"^ {6}(?P<what>D\w+ [^:]+)(?:: (?P<facts>.*))?$")
 _RECORD: Final = re.compile(r"^ {6}(?P<what>\S[^:|]*)(?:: (?P<facts>.*))?$")
 _TEXT: Final = re.compile(r"^ {6}(?P<name>\w*) *\|(?: (?P<line>.*))?$")
-_FACT: Final = re.compile(r" ?([\w.]+)=")
+_FACT: Final = re.compile(r" *([\w.]+)=")
 _VALUE: Final = json.JSONDecoder().raw_decode
 _MEANT: Final = {"schema": "its description or arguments (schema)", "system": "its instruction (system)"}
 """What is said of digests, which say nothing themselves."""
