@@ -1,7 +1,8 @@
 """A chat as canonical text: the same for the same behaviour, and easy to compare line by line. For snapshots.
 
 Owns the form of the text. What is another each time is left out unless it is asked for: times, ids that chance gives,
-and counts of tokens (``canonical_fields`` says which fields). Ids of messages and calls stay: they follow from versions.
+and counts of tokens; ``chatfold.testing.canonical_fields`` says which fields. Ids of messages and calls stay: they
+follow from versions.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _NOT_DECLARED: Final = frozenset({"agent", "name", "tools"})
 
 
 def canonical_text(log: AnyLog, *, keep: Collection[Kept] = ()) -> str:
-    """Return a chat as text: its events with the decisions behind them and all they say, what is left of it, and where it stands.
+    """Return a chat as text: its events with all they say and the decisions behind them, and where they leave it.
 
     Args:
         log: The log, from the chat's first event on.
