@@ -199,6 +199,14 @@ ROWS = {
         Finish,
         rest={"cause": "max_steps"},
     ),
+    "steps used, and the one that a hook granted": Row(
+        "D7",
+        "finish(max_steps)",
+        state({"steps": 4, "more_step": True}),
+        {"steps": 4, "max_steps": 3, "nudged": True},
+        Finish,
+        rest={"cause": "max_steps"},
+    ),
     "tokens spent": Row(
         "D7b",
         "require_action(budget)",
@@ -223,6 +231,13 @@ ROWS = {
         {"turns": 2, "limit": 2},
         AskClient,
         replace(POLICY, budget=Budget(turns=2)),
+    ),
+    "a limit that was raised, and the agent has none any more": Row(
+        "D7b",
+        "require_action(budget)",
+        state(usage=TOKENS, budget=Budget(tokens=100)),
+        {"tokens": 100, "limit": 100},
+        AskClient,
     ),
     "a limit that stays while another was raised": Row(
         "D7b",
@@ -300,6 +315,7 @@ BETWEEN = {
     "nothing to compact": state(compaction="requested"),
     "a call of the provider is nobody's to run": state({"open_calls": ()}),
     "steps left": state({"last_role": "tool", "steps": 2}),
+    "the step that a hook granted": state({"steps": 3, "more_step": True}),
     "a budget that was raised": state(usage=TOKENS, budget=Budget(tokens=101)),
     "below the threshold": state({"context_tokens": 699, "boundary": "1.0", "first_context_tokens": 699}),
     "nothing after the boundary": state({"context_tokens": 800, "visible_after": 0}),
