@@ -44,8 +44,10 @@ async def when_full_again(scene: Scene) -> str:
     models = [_model("m", 4001), _model("large", 100_000)]
     said = [turn(UseTool("add", {"a": 1, "b": 2}), usage=usage) for usage in (_OVER, USAGE, _OVER)]
     summary = turn("They added.", usage=USAGE)
-    script = [said[0], summary, *said[1:], summary, turn("Four.", usage=_OVER), turn("Five.", usage=USAGE), "Six."]
-    engine = await scene.engine(script, agents=[assistant(model=models[0], models=models)])
+    answers: list[str | Turn] = [turn("Four.", usage=_OVER), turn("Five.", usage=USAGE), "Six."]
+    engine = await scene.engine(
+        [said[0], summary, *said[1:], summary, *answers], agents=[assistant(model=models[0], models=models)]
+    )
     chat = await talk(engine, "Add.")
     await engine.set_model(chat, "scripted/large")
     await talk(engine, "And one?", chat=chat)

@@ -199,14 +199,6 @@ ROWS = {
         Finish,
         rest={"cause": "max_steps"},
     ),
-    "steps used, and the one that a hook granted": Row(
-        "D7",
-        "finish(max_steps)",
-        state({"steps": 4, "more_step": True}),
-        {"steps": 4, "max_steps": 3, "nudged": True},
-        Finish,
-        rest={"cause": "max_steps"},
-    ),
     "tokens spent": Row(
         "D7b",
         "require_action(budget)",
@@ -232,12 +224,8 @@ ROWS = {
         AskClient,
         replace(POLICY, budget=Budget(turns=2)),
     ),
-    "a limit that was raised, and the agent has none any more": Row(
-        "D7b",
-        "require_action(budget)",
-        state(usage=TOKENS, budget=Budget(tokens=100)),
-        {"tokens": 100, "limit": 100},
-        AskClient,
+    "a raised limit beside none of the agent's": Row(
+        "D7b", "require_action(budget)", state(turns=3, budget=Budget(turns=2)), {"turns": 2, "limit": 2}, AskClient
     ),
     "a limit that stays while another was raised": Row(
         "D7b",
