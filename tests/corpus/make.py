@@ -15,6 +15,7 @@ from typing import Final
 
 from chatfold import __version__
 from chatfold.corpus.adding import add_log
+from tests.corpus.conditions import CONDITIONS
 from tests.corpus.details import DETAILS
 from tests.corpus.ends import ENDS
 from tests.corpus.exits import EXITS
@@ -29,7 +30,7 @@ from tests.corpus.states import STATES
 FOLDER: Final = Path(__file__).parent / "v0.2"
 """The logs of this release."""
 
-_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST, **ENDS, **FAULTS, **DETAILS}
+_SCENARIOS: Final = {**FEATURES, **FIELDS, **STATES, **EXITS, **LOST, **ENDS, **FAULTS, **DETAILS, **CONDITIONS}
 
 
 def made() -> Iterator[tuple[str, str, Callable[[], bytes]]]:

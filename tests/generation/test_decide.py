@@ -224,6 +224,9 @@ ROWS = {
         AskClient,
         replace(POLICY, budget=Budget(turns=2)),
     ),
+    "a raised limit beside none of the agent's": Row(
+        "D7b", "require_action(budget)", state(turns=3, budget=Budget(turns=2)), {"turns": 2, "limit": 2}, AskClient
+    ),
     "a limit that stays while another was raised": Row(
         "D7b",
         "require_action(budget)",
@@ -300,6 +303,7 @@ BETWEEN = {
     "nothing to compact": state(compaction="requested"),
     "a call of the provider is nobody's to run": state({"open_calls": ()}),
     "steps left": state({"last_role": "tool", "steps": 2}),
+    "the step that a hook granted": state({"steps": 3, "more_step": True}),
     "a budget that was raised": state(usage=TOKENS, budget=Budget(tokens=101)),
     "below the threshold": state({"context_tokens": 699, "boundary": "1.0", "first_context_tokens": 699}),
     "nothing after the boundary": state({"context_tokens": 800, "visible_after": 0}),

@@ -56,6 +56,11 @@ ROWS: dict[str, tuple[PromptMessage, PromptMessage]] = {
 }
 
 
+@pytest.mark.parametrize(("failed", "words"), [(False, "Its result"), (True, "It failed")])
+def test_the_text_says_what_was_run_and_what_came_of_it(failed: bool, words: str) -> None:
+    assert told("none", failed=failed).text == f'[web_search was run with {{"query":"x"}}. {words}:]\nnone'
+
+
 def asked(provider: str, model: str) -> Keeps:
     return lambda call, result: all(own(part.metadata, provider, model) is not None for part in (call, result))
 

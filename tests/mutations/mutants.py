@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.mutations.conditions import CONDITIONS
 from tests.mutations.mutant import Mutant
 from tests.mutations.said import SAID
 
 MUTANTS: Final = (
     *SAID,
+    *CONDITIONS,
     Mutant(
         name="client_calls_run_here",
         file="generation/decide.py",
