@@ -75,7 +75,7 @@ def test_a_field_may_stay_only_as_a_field() -> None:
 
 def test_a_piece_of_a_text_that_is_left_elsewhere_is_found() -> None:
     was, now = said("the key is sk-abcdef12 now"), said("zzz zzz zz sk-abcdef12 zzz")
-    assert "1 texts of the original are still in it, the longest of 8 characters" in (
+    assert "1 text of the original is still in it, the longest of 8 characters" in (
         check_redacted(was, now, NAMES).problems
     )
     assert list(pieces("a word, abcdef12; 12345678 and 4111111111111111")) == [

@@ -178,7 +178,7 @@ def test_a_long_number_that_is_left_is_found() -> None:
     log = log_of([TitleChanged(title=Content({"card": 4_111_111_111_111_111}))])
     made = log_of([TitleChanged(title=Content({"cord": 4_111_111_111_111_111}))])
     problems = check_redacted(log, made, RedactionRules()).problems
-    assert "1 texts of the original are still in it, the longest of 16 characters" in problems
+    assert "1 text of the original is still in it, the longest of 16 characters" in problems
 
 
 def _with(place: int, **changes: Any) -> Callable[[list[StoredEvent]], None]:
