@@ -74,7 +74,10 @@ def coverage(
 def add(
     source: Source,
     folder: Folder,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What wrote it, and what its failure means.")],
+    note: Annotated[
+        str,
+        typer.Option("--note", metavar="TEXT", help="Required: what wrote it, and what its failure means."),
+    ],
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Its name in the corpus; that of the file without it.")
     ] = None,

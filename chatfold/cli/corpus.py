@@ -161,7 +161,7 @@ def run_add(
     except (LogThere, KeptFileError) as error:
         raise UsageProblem(str(error)) from error
     if json:
-        out.data.json(AddedLog(log=str(file)))
+        out.data.json(AddedLog(log=str(file), strangers=strangers))
     else:
         out.note(f"added {file}, with its fold expectations and its note")
     if said and strangers:

@@ -126,4 +126,5 @@ def _print(out: Out, verdict: Verdict, *, json: bool) -> None:
     else:
         said = counted(count, "problem") if count else "ok"
         events = counted(verdict.version, "event")
-        out.data.line(printable(f"{verdict.chat}: {said}, {events}, {verdict.digest.hex()[:16]}"))
+        proof = "" if count else f", {verdict.digest.hex()[:16]}"  # of a log that is not sound it would prove nothing
+        out.data.line(printable(f"{verdict.chat}: {said}, {events}{proof}"))

@@ -100,13 +100,15 @@ def _answers(event: v.ResultsSubmitted, called: Called) -> Iterator[str]:
 
 
 def _raised(raised: Budget) -> str:
-    """Say how far a budget was raised: ``raised turns to 5``."""
+    """Say how far a budget was raised; limits that stayed may be among those that are given."""
     limits = {name: limit for name in BUDGETS if (limit := getattr(raised, name)) is not None}
     said = [
-        f"{name.removesuffix('_micros')} to {'no limit' if limit == NO_LIMIT else amount(name, limit)}"
+        f"no limit of {BUDGETS[name].removeprefix('of ')}"
+        if limit == NO_LIMIT
+        else f"{amount(name, limit)} {BUDGETS[name]}"
         for name, limit in limits.items()
     ]
-    return f"raised {', '.join(said)}" if said else "let the turn go on with the budget as it is"
+    return f"raised the budget to {', '.join(said)}" if said else "let the turn go on with the budget as it is"
 
 
 def _set(what: str) -> Callable[[Any, Called], str]:

@@ -150,7 +150,7 @@ class Stepper:
         control = self.state.control
         agent = self._agents.get(control.agent)
         if agent is None:
-            return Declaration(agent=control.agent)
+            return Declaration(agent=control.agent, given=tuple(self._agents))
         tools = tuple(tool.spec for tool in agent.offered(control.active_tools))
         return Declaration(agent=agent.name, system=agent.system_texts, tools=tools)
 

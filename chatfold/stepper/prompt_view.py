@@ -31,9 +31,11 @@ class Declaration(Struct, frozen=True, kw_only=True):
         agent: The agent's name.
         system: Its system texts; None where no agent of that name is given.
         tools: Its tools that are active in the chat.
+        given: The agents that are given in its place, by their names.
     """
 
     agent: str
+    given: tuple[str, ...] = ()
     system: tuple[str, ...] | None = None
     tools: tuple[ToolSpec, ...] = ()
 
@@ -64,6 +66,8 @@ def prompt(built: BuiltPrompt, declared: Declaration) -> Text:
 def _behind(declared: Declaration) -> str:
     if declared.system is not None:
         return f"behind what {printable(declared.agent)} declares today"
+    if declared.given:
+        return printable(f"{declared.agent} is not among the agents given ({', '.join(declared.given)})")
     name = f"of {printable(declared.agent)}" if declared.agent else "of the agent"
     return f"behind the system text and the tools {name}, which no log has: --agents MODULE:NAME shows today's"
 

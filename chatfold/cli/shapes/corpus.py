@@ -59,9 +59,11 @@ class AddedLog(Shape, frozen=True, kw_only=True, tag="added"):
 
     Attributes:
         log: Its file in the corpus.
+        strangers: Its agents of which it is not kept what they said: the gate does not see their texts and tools.
     """
 
     log: str
+    strangers: tuple[str, ...] = ()
 
 
 class RefoldedLog(Shape, frozen=True, kw_only=True, tag="refolded"):

@@ -145,7 +145,7 @@ CALL, OTHER = CallKey("5.0.1"), CallKey("5.0.2")
                 action=6,
                 budget=BudgetAnswer(end_turn=False, raised=Budget(turns=5, cost_micros=1_500_000, tokens=NO_LIMIT)),
             ),
-            "raised tokens to no limit, cost to 1.5, turns to 5",
+            "raised the budget to no limit of tokens, 1.5 of cost, 5 turns",
         ),
         (
             v.ResultsSubmitted(action=6, budget=BudgetAnswer(end_turn=False)),

@@ -70,8 +70,10 @@ def same(report: RerunReport) -> bool:
     return report.same and report.sections == ()
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+EACH: Final = [(path, "usual") for path in LOGS] + [(path, rules) for rules in ("mapped", "kept") for path in LOGS[::2]]
+
+
+@pytest.mark.parametrize(("path", "rules"), EACH, ids=lambda each: each.stem if isinstance(each, Path) else each)
 def test_each_log_of_the_corpus(path: Path, rules: str, tmp_path: Path) -> None:
     log = LogSource("file", str(recorded(path, tmp_path, RULES[rules]))).read()
     assert log.redacted

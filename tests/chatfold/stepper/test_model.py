@@ -231,6 +231,9 @@ def test_the_prompt_has_what_an_agent_declares_today(log: LongLog) -> None:
     assert said.index("look_up(order)") < said.index("Where is order 0?")
     assert "hidden" not in said
     assert "Sell." not in said
+    other = Stepper(log, 8, agents=[Agent(name="sales", system="Sell.")])
+    said = prompt(other.prompt(8), other.declared()).plain
+    assert said.startswith("3 messages, support is not among the agents given (sales)")
 
 
 def test_the_state_has_the_text_of_its_error(log: LongLog) -> None:
