@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Channel, Out, printable
 from chatfold.cli.shapes import ChangeLine, Compared, FirstWhere
-from chatfold.cli.sources import named, opened
+from chatfold.cli.sources import must_have, named, opened
 from chatfold.cli.timeline import line_of, print_timeline, time_of
 from chatfold.replaying.alignment import Comparison, Moved, align, moves
 from chatfold.replaying.bisect import first_where, never_said
@@ -118,8 +118,7 @@ def run_versions_diff(
     with opened(out, source, db, log_level) as log:
         last = len(log.events) if to is None else to
         for version in (at, last):
-            if version > len(log.events):
-                raise UsageProblem(f"{log.name} has no version {version}; its last is {len(log.events)}")
+            must_have(log.name, version, len(log.events))
         recorded = log.recorded()
         before, after = state_at(recorded, at), state_at(recorded, last)
         found = list(state_changes(before, after))

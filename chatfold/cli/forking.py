@@ -14,6 +14,7 @@ from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.output import Out, printable
 from chatfold.cli.places import command, existing_store, load_settings
 from chatfold.cli.shapes import ForkedLine
+from chatfold.cli.sources import must_have
 from chatfold.cli.typed import told_as
 from chatfold.engine import Engine
 from chatfold.randomness import new_id
@@ -72,8 +73,7 @@ def run_fork(
     url = existing_store(settings)
     log = LogSource("chat", fork.chat, url).read()
     at = len(log.events) if fork.at is None else fork.at
-    if at > len(log.events):
-        raise UsageProblem(f"{fork.chat} has no version {at}; its last is {len(log.events)}")
+    must_have(fork.chat, at, len(log.events))
     loaded = load_agents(agents) if agents else []
     with told_as(chat_id="--as", agent="--agent", message="--message"):
         tried = asyncio.run(_try(settings, fork, loaded, log))

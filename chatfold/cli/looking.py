@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Channel, Out, one_line, printable
 from chatfold.cli.places import existing_store, load_settings
 from chatfold.cli.shapes import ChatLine, StateLine
-from chatfold.cli.sources import opened
+from chatfold.cli.sources import must_have, opened
 from chatfold.cli.timeline import print_timeline, said_of, text_of, time_of, timeline
 from chatstate.classify import classify
 from events.content import Content
@@ -128,8 +127,7 @@ def run_state(out: Out, source: str, *, at: int | None, json: bool, db: str | No
         typer.Exit: With 1, where the log is not as it was written.
     """
     with opened(out, source, db, log_level) as log:
-        if at is not None and at > len(log.events):
-            raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
+        must_have(log.name, at, len(log.events))
         version = len(log.events) if at is None else at
         state = state_at(log.recorded(), version)
         if json:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import typer
 
-from chatfold.cli.guard import FAILED
+from chatfold.cli.guard import FAILED, UsageProblem
 from chatfold.cli.logs import set_up
 from chatfold.cli.output import Out
 from chatfold.cli.places import existing_store, load_settings
@@ -102,6 +102,22 @@ def must_be_there(logs: Iterable[LogSource]) -> None:
     for source in logs:
         if source.place == "file" and not exists(source.where):
             source.read()  # says what is wrong
+
+
+def must_have(name: str, version: int | None, last: int, *, least: int = 0) -> None:
+    """Check that a log has the version that was typed.
+
+    Args:
+        name: The log's.
+        version: It; None where none was typed.
+        last: The log's last one.
+        least: The lowest that can be meant; 0 is before the first event.
+
+    Raises:
+        UsageProblem: It has not.
+    """
+    if version is not None and not least <= version <= last:
+        raise UsageProblem(f"{name} has no version {version}; its last is {last}")
 
 
 def _listen(log_level: str | None) -> None:

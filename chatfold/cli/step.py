@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from chatfold.cli.guard import Failure, UsageProblem
-from chatfold.cli.sources import named
+from chatfold.cli.sources import must_have, named
 from chatfold.replaying.conditions import Condition, parse_condition
 from chatfold.replaying.logs import STDIN, LogSource
 from chatfold.stepper.longlog import LongLog, open_long
@@ -90,11 +90,9 @@ def _is_terminal(stream: TextIO | None) -> bool:
 async def _app(log: LongLog, start: _Start, file: str, chat: StoredChat | None = None) -> None:
     from chatfold.stepper.app import StepApp
 
-    at = start.at
-    if at is not None and not 0 <= at <= len(log.events):
-        raise UsageProblem(f"{log.name} has no version {at}; its last is {len(log.events)}")
+    must_have(log.name, start.at, len(log.events))
     if not (_is_terminal(sys.__stdin__) and _is_terminal(sys.__stderr__)):
         # Textual would write escapes to whatever is there, and wait for keys for ever.
         raise UsageProblem("step needs a terminal, for its keys and its screen; `chatfold show` and `why` need none")
-    stepper = Stepper(log, at, start.stop, agents=start.agents)
+    stepper = Stepper(log, start.at, start.stop, agents=start.agents)
     await StepApp(stepper, file, chat, follow=start.follow).run_async()

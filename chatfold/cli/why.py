@@ -10,7 +10,7 @@ from typing import Final
 from chatfold.cli.guard import UsageProblem
 from chatfold.cli.output import Channel, Out, printable
 from chatfold.cli.shapes import WhyLine
-from chatfold.cli.sources import opened
+from chatfold.cli.sources import must_have, opened
 from chatfold.replaying.causes import Cause, causes
 from chatfold.replaying.incidents import incidents
 from chatfold.replaying.logs import Log
@@ -46,11 +46,8 @@ def run_why(
     with opened(out, source, db, log_level) as log:
         events = list(log.bare())
         told = list(causes(events))
+        must_have(log.name, 1 if version is None else version, len(told), least=1)
         happened = _happened(log)
-        if not 1 <= (1 if version is None else version) <= len(told):
-            raise UsageProblem(
-                f"{log.name} has no version {1 if version is None else version}; its last is {len(told)}"
-            )
         stand = _stand(events)
         first = 1 if everything else version or stand.turn
         wanted = told[first - 1 : version]

@@ -116,8 +116,10 @@ def _kept(recorded: list[Recorded], folder: Path, agents: Iterable[Agent]) -> De
     kept = read_declarations(folder / DECLARATIONS)
     known, agents = set(kept.agents), list(agents)
     for policy in _policies(recorded):
+        if policy.revision in kept.agents:
+            continue
         wrote = next((agent for agent in agents if says(agent, policy)), None)
-        if wrote is not None and policy.revision not in kept.agents:
+        if wrote is not None:
             kept.take(wrote, policy.revision)
     if kept.agents.keys() != known:
         write_declarations(folder / DECLARATIONS, kept)

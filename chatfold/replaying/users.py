@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from events import vocabulary as v
+from events.counting import counted
 from events.envelope import Envelope
 from events.ids import CallKey
 from events.records import NO_LIMIT, ActionItem, Actor, ActorKind, Budget
@@ -58,10 +59,6 @@ _WRITERS: Final[Mapping[ActorKind, tuple[str, str]]] = MappingProxyType(
         "system": ("the service", ", by itself"),
     }
 )
-
-
-def _count(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 def _created(event: v.ChatCreated, _: Called) -> str:
@@ -150,9 +147,9 @@ _DID: Final[Mapping[type, Callable[[Any, Called], str]]] = MappingProxyType(
         v.ChatArchived: _words("archived the chat"),
         v.ChatUnarchived: _words("took the chat out of the archive"),
         v.ChatForked: lambda event, _: f"forked chat {event.origin.chat} at version {event.origin.version}",
-        v.MessagesImported: lambda event, _: f"copied {_count(len(event.added), 'message')} of the fork's origin",
+        v.MessagesImported: lambda event, _: f"copied {counted(len(event.added), 'message')} of the fork's origin",
         v.TitleChanged: _set("title"),
-        v.LabelsChanged: lambda event, _: f"set {_count(len(event.labels), 'label')}",
+        v.LabelsChanged: lambda event, _: f"set {counted(len(event.labels), 'label')}",
         v.ModelChanged: lambda event, _: f"chose {_model(event) or 'the model of the agent'} from now on",
         v.AgentChanged: lambda event, _: f"gave the chat to agent {event.agent}",
         v.ActiveToolsChanged: _tools,
@@ -161,7 +158,7 @@ _DID: Final[Mapping[type, Callable[[Any, Called], str]]] = MappingProxyType(
         v.ContextMarked: lambda event, _: f"marked the context as {event.mark}",
         v.SideCallRecorded: lambda event, _: f"recorded what a model call for the {event.kind} took",
         v.TurnLabelChanged: lambda event, _: f"{'took away' if event.label is None else 'set'} the turn's label",
-        v.ContentErased: lambda event, _: f"erased the content of {_count(len(event.messages), 'message')}",
+        v.ContentErased: lambda event, _: f"erased the content of {counted(len(event.messages), 'message')}",
         v.ChatAdopted: _words("adopted the chat"),
         v.CompactionUndone: _words("took the newest compaction back"),
     }

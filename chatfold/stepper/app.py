@@ -27,7 +27,7 @@ from chatfold.stepper.following import EVERY_SECONDS, StoredChat
 from chatfold.stepper.jumps import JUMPS, Direction, find, to_text, to_trigger
 from chatfold.stepper.model import Stepper
 from chatfold.stepper.panes import Timeline
-from chatfold.stepper.prompt_view import Declaration, prompt
+from chatfold.stepper.prompt_view import PromptHead, prompt
 from chatstate.errors import Refusal
 from events.errors import EventsError
 from store.errors import StoreError
@@ -341,7 +341,7 @@ class StepApp(App[None]):
         self.stepper.said = error or self.stepper.said
         self.show()
 
-    def _build(self, version: int, declared: Declaration) -> None:
+    def _build(self, version: int, declared: PromptHead) -> None:
         worker = get_current_worker()
         with self._building:
             if worker.is_cancelled:

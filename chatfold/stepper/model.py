@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from chatfold.replaying.conditions import Condition, Moment, parse_condition
 from chatfold.stepper.jumps import Direction, find
 from chatfold.stepper.longlog import LongLog
-from chatfold.stepper.prompt_view import Declaration
+from chatfold.stepper.prompt_view import PromptHead
 from events.checkpoints import EVERY, Checkpoints
 from events.envelope import Recorded
 from events.errors import InvalidValue
@@ -145,14 +145,14 @@ class Stepper:
         self.mark = None if self.mark == self.version else self.version
         self.said = "compared with the version before" if self.mark is None else f"compared with version {self.mark}"
 
-    def declared(self) -> Declaration:
+    def declared(self) -> PromptHead:
         """Return what today's agent of the chat says in each request, as far as it is known."""
         control = self.state.control
         agent = self._agents.get(control.agent)
         if agent is None:
-            return Declaration(agent=control.agent, given=tuple(self._agents))
+            return PromptHead(agent=control.agent, given=tuple(self._agents))
         tools = tuple(tool.spec for tool in agent.offered(control.active_tools))
-        return Declaration(agent=agent.name, system=agent.system_texts, tools=tools)
+        return PromptHead(agent=agent.name, system=agent.system_texts, tools=tools)
 
     def prompt(self, version: int) -> BuiltPrompt:
         """Return the prompt that a provider would get after a version. On a long log it takes its time, once.

@@ -24,7 +24,7 @@ from generation.prompt_types import (
 MOST_MESSAGES: Final = MOST_LINES // 4
 
 
-class Declaration(Struct, frozen=True, kw_only=True):
+class PromptHead(Struct, frozen=True, kw_only=True):
     """What an agent says in each request, before the conversation.
 
     Attributes:
@@ -40,7 +40,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...] = ()
 
 
-def prompt(built: BuiltPrompt, declared: Declaration) -> Text:
+def prompt(built: BuiltPrompt, declared: PromptHead) -> Text:
     """Return the prompt as a provider would get it: system texts, tools, and messages, the newest last."""
     text = Text()
     count = len(built.messages)
@@ -63,7 +63,7 @@ def prompt(built: BuiltPrompt, declared: Declaration) -> Text:
     return text
 
 
-def _behind(declared: Declaration) -> str:
+def _behind(declared: PromptHead) -> str:
     if declared.system is not None:
         return f"behind what {printable(declared.agent)} declares today"
     if declared.given:

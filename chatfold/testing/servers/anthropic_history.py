@@ -43,15 +43,6 @@ class IssuedThinking:
     """The data of redacted thinking."""
     covers: Coverage = "text"
     """What a signature covers: a block comes back only with it."""
-
-    def __post_init__(self) -> None:
-        """Check what signatures cover.
-
-        Raises:
-            TypeError: There is nothing of that name.
-        """
-        checked(self.covers, Coverage, "IssuedThinking.covers")
-
     prefixes: dict[str, str] = field(default_factory=dict)
     """The digest of what stood before a block, by its signature or data."""
     broken: set[str] = field(default_factory=set)
@@ -60,6 +51,14 @@ class IssuedThinking:
     """What searches have given out."""
     paused: set[str] = field(default_factory=set)
     """The last blocks of answers that paused: a conversation may end with one."""
+
+    def __post_init__(self) -> None:
+        """Check what signatures cover.
+
+        Raises:
+            TypeError: There is nothing of that name.
+        """
+        checked(self.covers, Coverage, "IssuedThinking.covers")
 
 
 @dataclass(slots=True)
