@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -16,6 +15,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from events.errors import InvalidValue
 from generation.errors import InvalidBaseUrl
+from generation.nearest import meant, nearest
 from generation.providers.base_url import check_base_url
 from generation.runtime import WorkerSettings
 from store.failpoints import VARIABLE as FAILPOINTS
@@ -228,15 +228,10 @@ def _place(problem: Mapping[str, Any], file: str | None, given: Mapping[str, Any
 def _why(problem: Mapping[str, Any], settings: type[BaseSettings]) -> str:
     if problem["type"] != "extra_forbidden" or problem["msg"].startswith(_NO_SUCH):
         return str(problem["msg"]).replace("Input should be", "must be")
-    near = _nearest(str(problem["loc"][-1]), settings.model_fields)
-    return f"{_NO_SUCH}; did you mean {near}?" if near is not None else _NO_SUCH
+    return _NO_SUCH + meant(str(problem["loc"][-1]).lower(), settings.model_fields)
 
 
 _NO_SUCH: Final = "there is no such setting"
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name.lower(), list(names), n=1)), None)
 
 
 def stray_variables(settings: type[BaseSettings] = Settings) -> Iterator[tuple[str, str | None]]:
@@ -252,5 +247,5 @@ def stray_variables(settings: type[BaseSettings] = Settings) -> Iterator[tuple[s
             continue
         name = known.removeprefix(PREFIX).lower()
         if name not in fields:
-            near = _nearest(name, fields)
+            near = nearest(name.lower(), fields)
             yield variable, None if near is None else f"{PREFIX}{near.upper()}"

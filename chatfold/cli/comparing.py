@@ -16,12 +16,13 @@ from chatfold.cli.timeline import line_of, print_timeline, time_of
 from chatfold.replaying.alignment import Comparison, Moved, align, moves
 from chatfold.replaying.bisect import first_where, never_said
 from chatfold.replaying.changed import state_changes
-from chatfold.replaying.conditions import ConditionError, OpenWord, meant, parse_condition
+from chatfold.replaying.conditions import ConditionError, OpenWord, parse_condition
 from chatfold.replaying.families import Family, families_of
 from chatfold.replaying.logs import STDIN, Log
 from chatstate.classify import classify
 from events.diff import Change, plain
 from events.replay import state_at
+from generation.nearest import meant
 
 
 def run_logs_diff(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chatfold.redacting.facts import Kind
 from chatfold.redacting.rules import KINDS, RedactionRules
-from chatfold.replaying.conditions import meant
+from generation.nearest import meant
 
 
 class UnusedRename(NamedTuple):

@@ -15,9 +15,8 @@ alike.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
@@ -32,8 +31,9 @@ from chatfold.replaying.condition_names import (
     text_of_event,
 )
 from events.given import checked_kind
+from generation.nearest import meant
 
-__all__ = ["Condition", "ConditionError", "Moment", "OpenWord", "meant", "parse_condition", "text_of_event"]
+__all__ = ["Condition", "ConditionError", "Moment", "OpenWord", "parse_condition", "text_of_event"]
 
 BEFORE: Final = "before."
 
@@ -263,12 +263,6 @@ class _Parser:
 
 _SAID: Final = (Kind.WORD, Kind.WORDS)
 _NOTHING: Final[tuple[Value, ...]] = (None, False, 0, "", "none", ())
-
-
-def meant(text: str, words: Iterable[str]) -> str:
-    """Return which of some words was meant, to be said behind what is wrong; nothing where none is close."""
-    close = difflib.get_close_matches(text, list(words), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _equal(found: Value, value: Value) -> bool:

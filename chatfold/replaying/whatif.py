@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Struct
 
 from chatfold.references import ReferenceProblem, find_object
-from chatfold.replaying.conditions import meant
 from chatfold.replaying.decisions import WhatIf, WhatIfProblem
 from chatfold.replaying.policy_reads import MODELS, all_paths, changed, read_by_rules
 from events.errors import InvalidValue
@@ -25,6 +24,7 @@ from events.records import Budget, ModelPolicy, Policy
 from generation.agents import Limits
 from generation.errors import AgentDeclarationError
 from generation.models import ModelConfig, Prices
+from generation.nearest import meant
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 _SAMPLE: Final = Policy(agent="agent", revision="1", model=ModelPolicy(provider="provider", name="model"))

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias, cast, get_args
 
 from msgspec import to_builtins
 
-from chatfold.replaying.conditions import meant
 from chatfold.replaying.decisions import WhatIfProblem
 from chatfold.replaying.whatif import PolicyFields, check_decides
 from chatfold.testing.asserts import AnyLog, read_events
@@ -32,6 +31,7 @@ from events.values import checked_whole
 from events.vocabulary import EVENT_TYPES
 from generation.decide import RULES, decide_generation_action
 from generation.due import decision_due
+from generation.nearest import meant
 
 __all__ = ["Scenario", "fence_of", "given"]
 

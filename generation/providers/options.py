@@ -6,13 +6,13 @@ A transport is the protocol that a provider speaks, named like the built-in prov
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from events.content import Json
 from generation.errors import OptionRefused
+from generation.nearest import nearest
 
 Transport: TypeAlias = Literal["anthropic", "openai", "openai-chat"]
 """A protocol: Messages, Responses, Chat Completions."""
@@ -316,6 +316,6 @@ def _no_such(name: str, transport: str) -> str:
     if instead is not None:
         return f"is not for options: {instead}"
     taken = [other for other, known in OPTIONS.items() if known.writer(transport) is not None]
-    close = difflib.get_close_matches(name, taken, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
+    close = nearest(name, taken)
+    meant = "" if close is None else f"did you mean {close!r}? "
     return f"there is no such option; {meant}{'W' if meant else 'w'}hat has no option can be sent as extra={{...}}"
